@@ -1,0 +1,89 @@
+"""What an adapter is: the one door between this library and a remote protocol.
+
+An adapter is stateless. It is told an invocation and answers with a value from
+`reattach.models.answers`; it never raises for what a remote or a network may do, never retries,
+never sleeps, and never decides what the answer means for the call. `fsm.step` does that.
+
+Identity comes from `reattach.models.identity`: `thread_id_of(inv.request, inv.generation, inv.slot)`
+names the remote thread, `marker_of(inv.id, inv.generation)` the message.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+import httpx
+
+from reattach.models.answers import CancelAnswer, FenceAnswer, FetchAnswer, ProbeAnswer, Progress, SubmitAnswer
+from reattach.models.invocation import Invocation
+from reattach.models.policy import Capabilities, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """One agent of the configuration. Holds no secret: `token_env` names where one is found.
+
+    Args:
+        name: what requests call it.
+        protocol: a registered adapter's name.
+        url: base URL; comes from the configuration only, never from a request.
+        token_env: environment variable of a bearer token, "" for none.
+        options: the protocol's own settings, checked by the adapter's `configure`.
+    """
+
+    name: str
+    protocol: str
+    url: str
+    token_env: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    policy: Policy = field(default_factory=lambda: Policy(retention_ms=7 * 86_400_000))
+
+
+class Learn(Protocol):
+    """Called by `submit` as soon as the remote has named the run: it was accepted."""
+
+    def __call__(self, handle: str) -> None: ...
+
+
+class Adapter(Protocol):
+    """See the module's text. One instance per agent and worker."""
+
+    protocol: ClassVar[str]
+    capabilities: Capabilities
+
+    @classmethod
+    def configure(cls, config: AgentConfig, client: httpx.AsyncClient) -> Self:
+        """Check the options and build the adapter.
+
+        Raises:
+            ConfigError: names the key that is wrong and what to write.
+        """
+        ...
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        """Ask whether the remote knows this invocation. Safe to repeat."""
+        ...
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        """Send at most one request that is not repeatable; never retried, never redirected."""
+        ...
+
+    def watch(self, inv: Invocation, cursor: str) -> AsyncIterator[Progress]:
+        """Yield stream events until the stream ends, for whatever reason."""
+        ...
+
+    async def fetch(self, inv: Invocation) -> FetchAnswer:
+        """Read the saved result of this very run."""
+        ...
+
+    async def cancel(self, inv: Invocation) -> CancelAnswer:
+        """Ask the remote to end the run; `Unknown` where the protocol has no cancel."""
+        ...
+
+    async def fence(self, inv: Invocation) -> FenceAnswer:
+        """Close the slot for good; `Unknown` where the protocol has no fence."""
+        ...
+
+    async def respond(self, inv: Invocation) -> SubmitAnswer:
+        """Send `inv.response`; under the same rules as `submit`."""
+        ...

@@ -1,0 +1,326 @@
+"""The `on` actions of the chart: each notes in the draft what a fact means for the record.
+
+A note never gives an order to the remote and never moves the call; `reattach.fsm.orders` and the
+chart do that.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from reattach.fsm.backoff import backoff_ms
+from reattach.fsm.draft import Draft
+from reattach.fsm.guards import credible, never_sent, quiet_until_ms, remembered, trusted
+from reattach.models.answers import Absent, Accepted, NotSent, Present, Refused, Unknown, Unresolved
+from reattach.models.effects import Count, Notify, Report
+from reattach.models.events import (
+    AdoptOrdered,
+    HandleLearned,
+    Progressed,
+    ResponseGiven,
+    ResubmitOrdered,
+    TimeReached,
+    WatchEnded,
+)
+from reattach.models.identity import marker_of
+from reattach.models.invocation import AFTER_MAX, Response
+from reattach.models.lifecycle import Leaf, Status
+from reattach.models.outcomes import Failure, FailureCode, NoticeKind, RemoteFate
+
+MESSAGE_CHARS_MAX: Final = 1_000
+
+
+def _cause_of(d: Draft) -> str:
+    answer = d.answer
+    if isinstance(answer, Unknown | NotSent | Unresolved):
+        return answer.cause
+    if isinstance(answer, Refused):
+        return answer.failure.message
+    return "no answer within the time limit" if isinstance(d.event, TimeReached) else ""
+
+
+def note_attempt(d: Draft) -> None:
+    """A POST is about to be ordered."""
+    d.attempts += 1
+    d.because("")
+
+
+def note_silence(d: Draft) -> None:
+    """An order brought nothing: wait longer before the next."""
+    policy = d.policy
+    d.pause_ms = backoff_ms(d.seed, d.tries, policy.backoff_ms, policy.backoff_max_ms)
+    d.tries += 1
+    d.because(_cause_of(d))
+
+
+def await_quiet(d: Draft) -> None:
+    """The absence came too early to be believed: ask again once it can be."""
+    d.pause_ms = max(1, quiet_until_ms(d) - d.env.now_ms)
+    d.because("an absence is not believed before the quiet time has passed")
+
+
+def _sends_ended(d: Draft) -> None:
+    # Without an answer the order's own time limit stands, which was noted when it was given.
+    if not isinstance(d.event, TimeReached):
+        d.sends_end_ms = d.env.now_ms
+
+
+def note_unresolved(d: Draft) -> None:
+    """The POST may have been accepted."""
+    _sends_ended(d)
+    d.resend = True
+    note_silence(d)
+    d.because(d.cause or "the remote says that something runs on this thread")
+
+
+def note_not_sent(d: Draft) -> None:
+    """Provably nothing left: the right to POST stays, in this incarnation."""
+    _sends_ended(d)
+    d.permit = True
+    note_silence(d)
+
+
+def note_refusal(d: Draft) -> None:
+    """A definite no: the right to POST stays, in this incarnation."""
+    note_not_sent(d)
+    if isinstance(d.answer, Refused):
+        d.pause_ms = max(d.pause_ms, min(d.answer.retry_after_ms, d.policy.backoff_max_ms * 10))
+
+
+def permit_next(d: Draft) -> None:
+    """A trusted absence: what was sent is void, and one more POST may follow."""
+    d.permit = True
+    d.resend = False
+    if d.fenced:
+        d.slot += 1
+        d.fenced = False
+    note_silence(d)
+    d.because("the last POST was not accepted")
+
+
+def note_fence(d: Draft) -> None:
+    d.fenced = True
+
+
+def learn(d: Draft) -> None:
+    """The remote knows this call: proof of acceptance."""
+    d.known_at_ms = d.env.now_ms
+    d.absences = 0
+    d.tries = 0
+    d.permit = False
+    d.resend = False
+    d.because("")
+    source = d.event if isinstance(d.event, HandleLearned) else d.answer
+    if isinstance(source, HandleLearned | Accepted | Present) and source.handle:
+        d.handle = source.handle
+    if isinstance(source, Present):
+        d.result = source.result
+
+
+def learn_question(d: Draft) -> None:
+    """The run asks for input."""
+    answer = d.answer
+    if isinstance(answer, Present):
+        if answer.question_id != d.question_id or d.leaf is not Leaf.RU_AWAITING_INPUT:
+            d.effects.append(Notify(d.notice(NoticeKind.AWAITING_INPUT, answer.question_id, answer.question)))
+        d.question_id = answer.question_id
+
+
+def learn_still_open(d: Draft) -> None:
+    d.known_at_ms = d.env.now_ms
+    d.absences = 0
+
+
+def note_absence(d: Draft) -> None:
+    """A known run was not found: one absence is not yet a loss."""
+    d.absences += 1
+    since = max(d.known_at_ms, d.env.opened_ms) + d.env.terms.admission_ms
+    d.pause_ms = max(d.policy.poll_ms, since - d.env.now_ms)
+    d.because("the remote did not show a run that it had shown before")
+
+
+def note_stream_end(d: Draft) -> None:
+    event = d.event
+    if isinstance(event, WatchEnded):
+        d.streams += 1
+        d.because(event.cause)
+
+
+def report(d: Draft) -> None:
+    """Pass stream events on, and remember where the stream may be resumed."""
+    event = d.event
+    if isinstance(event, Progressed) and event.items:
+        d.streams = 0
+        d.cursor = event.items[-1].cursor or d.cursor
+        d.wake_at_ms = max(d.wake_at_ms, min(d.env.now_ms + d.policy.watch_silence_ms, d.deadline_ms))
+        d.effects.append(Report(d.request.invocation_id, d.generation, event.items))
+
+
+def doubt_absence(d: Draft) -> None:
+    answer = d.answer
+    if not remembered(d):
+        d.because("older than the remote's memory: an absence proves nothing")
+    elif isinstance(answer, Absent) and answer.after:
+        d.because(f"the thread's newest turn is not one that is known here: {answer.after[:80]}")
+    else:
+        d.because("the thread shows no turn, though earlier ones are known")
+
+
+def doubt_fate(d: Draft) -> None:
+    cause = _cause_of(d) or d.cause or "the answer was lost"
+    d.because(f"the remote cannot tell whether it was submitted: {cause}")
+
+
+def doubt_lineage(d: Draft) -> None:
+    d.because("not restored from this job's own latest checkpoint: an earlier life may have submitted it")
+
+
+def ask_again(d: Draft) -> None:
+    d.ask = True
+
+
+def mark_cancelled(d: Draft) -> None:
+    d.cancelled = True
+
+
+def adopt(d: Draft) -> None:
+    event = d.event
+    if isinstance(event, AdoptOrdered):
+        d.handle = event.handle
+    d.because("adopted by an operator")
+
+
+def open_generation(d: Draft) -> None:
+    """A new remote identity; what the old one did stays where it is."""
+    old = marker_of(d.request.invocation_id, d.generation)
+    # A run that failed was accepted for certain; a doubtful one may or may not be the newest turn.
+    d.after = (old,) if isinstance(d.answer, Present) else (*d.after, old)[-AFTER_MAX:]
+    d.pause_ms = backoff_ms(d.seed, d.generation, d.policy.backoff_ms, d.policy.backoff_max_ms)
+    d.generation += 1
+    d.slot = 1
+    d.permit = d.fenced = d.resend = False
+    d.handle = d.cursor = d.question_id = ""
+    d.response = None
+    d.absences = d.streams = d.cancels = 0
+    d.tries = 0
+    d.because("a new generation")
+
+
+def count_from_order(d: Draft) -> None:
+    """The remote's memory of the new generation is counted from the operator's order."""
+    if isinstance(d.event, ResubmitOrdered):
+        d.asked_at_ms = max(d.asked_at_ms, d.event.ordered_at_ms)
+
+
+def take_response(d: Draft) -> None:
+    event = d.event
+    if isinstance(event, ResponseGiven):
+        d.response = Response(event.response_id, event.question_id, event.payload)
+
+
+def note_response_sent(d: Draft) -> None:
+    _sends_ended(d)
+    await_quiet(d)
+
+
+def note_response_not_sent(d: Draft) -> None:
+    _sends_ended(d)
+    note_silence(d)
+
+
+def note_response_taken(d: Draft) -> None:
+    _sends_ended(d)
+    learn(d)
+
+
+def note_response_refused(d: Draft) -> None:
+    _sends_ended(d)
+    d.because(_cause_of(d))
+    d.effects.append(Notify(d.notice(NoticeKind.REFUSED, f"the remote refused the response: {d.cause}")))
+
+
+def refuse_order(d: Draft) -> None:
+    name = type(d.event).__name__
+    d.effects.append(Notify(d.notice(NoticeKind.REFUSED, f"{name}: not possible in {d.leaf.value}")))
+
+
+def ignore_repeat(d: Draft) -> None:
+    """The same response again: a re-delivery."""
+    d.effects.append(Count("duplicate_order"))
+
+
+def _fail(d: Draft, code: FailureCode, message: str, remote: RemoteFate, retryable: bool = False) -> None:
+    d.failure = Failure(code, message[:MESSAGE_CHARS_MAX], remote, retryable)
+
+
+def _fate(d: Draft) -> RemoteFate:
+    """What is known of the remote run as the call is closed locally."""
+    answer = d.answer
+    if isinstance(answer, Present):
+        return RemoteFate.RUNNING
+    if d.leaf is Leaf.RU_FETCHING:
+        return RemoteFate.ENDED
+    if d.status is Status.RUNNING:
+        return RemoteFate.UNKNOWN
+    # Besides a trusted absence, a right to POST and an intent that was never sent prove as much.
+    unsent = d.leaf is Leaf.SU_HOLDING or (d.status is Status.NOT_STARTED and never_sent(d))
+    none = d.permit or unsent or (isinstance(answer, Absent) and trusted(d) and credible(d))
+    return RemoteFate.NONE if none else RemoteFate.UNKNOWN
+
+
+def fail_closed(d: Draft) -> None:
+    """Deadline or cancel: end it, and say what is known of the run."""
+    if d.cancelled:
+        _fail(d, FailureCode.CANCELLED, "cancelled by order", _fate(d))
+    else:
+        _fail(d, FailureCode.DEADLINE_EXCEEDED, f"deadline passed; {d.cause}".rstrip("; "), _fate(d))
+
+
+def fail_lost(d: Draft) -> None:
+    _fail(d, FailureCode.LOST, "the remote knew this run and no longer does", RemoteFate.UNKNOWN)
+
+
+def fail_gone(d: Draft) -> None:
+    _fail(d, FailureCode.LOST, "the run ended, its result is gone", RemoteFate.ENDED)
+
+
+def fail_too_large(d: Draft) -> None:
+    message = f"the result is over result_bytes_max = {d.policy.result_bytes_max}"
+    _fail(d, FailureCode.RESULT_TOO_LARGE, message, RemoteFate.ENDED)
+
+
+def fail_rejected(d: Draft) -> None:
+    answer = d.answer
+    if isinstance(answer, Refused):
+        _fail(d, FailureCode.REJECTED, answer.failure.message, RemoteFate.NONE, answer.failure.retryable)
+
+
+def fail_remote(d: Draft) -> None:
+    failure = d.answer.failure if isinstance(d.answer, Present) else None
+    message = failure.message if failure is not None else "the remote run failed"
+    _fail(d, FailureCode.REMOTE_FAILED, message, RemoteFate.ENDED, failure is not None and failure.retryable)
+
+
+def fail_cancelled(d: Draft) -> None:
+    by = "cancelled by order" if d.cancelled else "the remote says that it was cancelled"
+    _fail(d, FailureCode.CANCELLED, by, RemoteFate.CANCELLED)
+
+
+def fail_ambiguous(d: Draft) -> None:
+    _fail(d, FailureCode.AMBIGUOUS, d.cause or "it cannot be proven whether it was submitted", RemoteFate.UNKNOWN)
+
+
+def complete(d: Draft) -> None:
+    d.result = d.answer.result if isinstance(d.answer, Present) else d.answer.value
+
+
+NOTES: Final[dict[str, Callable[[Draft], None]]] = {
+    note.__name__: note
+    for note in (
+        note_attempt, note_silence, await_quiet, note_unresolved, note_not_sent, note_refusal, permit_next,
+        note_fence, learn, learn_question, learn_still_open, note_absence, note_stream_end, report, doubt_absence,
+        doubt_fate, doubt_lineage, ask_again, mark_cancelled, adopt, open_generation, count_from_order,
+        take_response, note_response_sent, note_response_not_sent, note_response_taken, note_response_refused,
+        refuse_order, ignore_repeat, fail_closed, fail_lost, fail_gone, fail_too_large, fail_rejected, fail_remote,
+        fail_cancelled, fail_ambiguous, complete,
+    )
+}  # fmt: skip

@@ -1,0 +1,77 @@
+"""The journal: one entry per step of one call, enough to replay it through today's `step`.
+
+Payloads (messages, results, questions, responses, stream data) are replaced by their digests unless
+they are asked for: a step never looks inside one, so the replay is the same.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from reattach.models.answers import Present, Progress, Result
+from reattach.models.events import (
+    FetchAnswered,
+    ProbeAnswered,
+    Progressed,
+    Requested,
+    ResponseGiven,
+    ThreadEvent,
+)
+from reattach.models.lifecycle import Leaf
+from reattach.models.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One step.
+
+    Args:
+        agent, thread_id: the key of the stream.
+        seq: the record's own count of steps after this one; rises by one from entry to entry.
+        at_ms, opened_ms, incarnation, lineage: the surroundings of the step.
+        before: None when the call has just begun.
+        effects: names of what was ordered.
+        state: 8 bytes of the digest of the record after the step, payloads redacted.
+    """
+
+    agent: str
+    thread_id: str
+    invocation_id: str
+    generation: int
+    seq: int
+    at_ms: int
+    opened_ms: int
+    incarnation: str
+    lineage: bool
+    event: ThreadEvent
+    before: Leaf | None
+    after: Leaf
+    effects: tuple[str, ...]
+    state: bytes
+
+
+def redacted(payload: bytes) -> bytes:
+    """A JSON string that stands for a payload: its length and digest. Empty and redacted stay as they are."""
+    if not payload or payload.startswith(b'"sha256:'):
+        return payload
+    return f'"sha256:{hashlib.sha256(payload).hexdigest()[:16]}/{len(payload)}"'.encode()
+
+
+def redact_request(request: Request) -> Request:
+    return replace(request, message=redacted(request.message), metadata=redacted(request.metadata))
+
+
+def redact_event(event: ThreadEvent) -> ThreadEvent:
+    """The same fact without the words of people or agents."""
+    if isinstance(event, Requested):
+        return Requested(redact_request(event.request))
+    if isinstance(event, ProbeAnswered) and isinstance(event.answer, Present):
+        answer = event.answer
+        result = None if answer.result is None else redacted(answer.result)
+        return replace(event, answer=replace(answer, result=result, question=redacted(answer.question)))
+    if isinstance(event, FetchAnswered) and isinstance(event.answer, Result):
+        return replace(event, answer=Result(redacted(event.answer.value)))
+    if isinstance(event, Progressed):
+        return replace(event, items=tuple(Progress(redacted(item.data), item.cursor) for item in event.items))
+    if isinstance(event, ResponseGiven):
+        return replace(event, payload=redacted(event.payload))
+    return event

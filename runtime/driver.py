@@ -1,0 +1,159 @@
+"""One incarnation's way of applying facts to stored threads: shared by every host.
+
+Bytes in, bytes out: a host reads the thread's stored bytes, calls `apply`, writes the new bytes,
+and only then carries out what `Applied` lists. Nothing here knows Flink, a clock or a network, so
+the simulated world drives the very code that runs in a job.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from reattach.models.codec import decode_thread, encode_invocation, encode_thread
+
+from reattach.fsm.env import Env
+from reattach.fsm.thread import ThreadStep, Transition, step_thread
+from reattach.models.effects import Count, Emit, Hold, Notify, RemoteEffect, Report
+from reattach.models.events import ThreadEvent
+from reattach.models.invocation import Invocation
+from reattach.models.journal import JournalEntry, redact_event, redact_request, redacted
+from reattach.models.outcomes import Notice, Outcome
+from reattach.models.policy import Terms
+
+Key = tuple[str, str]
+Order = tuple[RemoteEffect | Hold, Invocation]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a host must do after one fact, in this order: store, set the timer, send out, order.
+
+    Args:
+        stored: the thread's new bytes; None to clear them.
+        changed: the bytes differ from what was read.
+        wake_at_ms: a durable timer must exist at or before this time; 0 for none.
+        orders: remote effects for the executor, each with the record it was ordered for.
+    """
+
+    stored: bytes | None
+    changed: bool
+    wake_at_ms: int
+    orders: tuple[Order, ...]
+    outcomes: tuple[Outcome, ...]
+    reports: tuple[Report, ...]
+    notices: tuple[Notice, ...]
+    counts: tuple[str, ...]
+    journal: tuple[JournalEntry, ...]
+
+
+class Driver:
+    """Applies facts in the name of one incarnation.
+
+    Args:
+        terms: by agent.
+        incarnation: unique name of this life of the host.
+        opened_ms: the host's clock when it opened.
+        lineage: see `fsm.env.Env`.
+        journal: make journal entries.
+    """
+
+    def __init__(
+        self,
+        terms: Mapping[str, Terms],
+        *,
+        incarnation: str,
+        opened_ms: int,
+        lineage: bool = False,
+        journal: bool = True,
+    ) -> None:
+        self._terms = dict(terms)
+        self.incarnation = incarnation
+        self.opened_ms = opened_ms
+        self._lineage = lineage
+        self._journal = journal
+
+    def knows(self, agent: str) -> bool:
+        return agent in self._terms
+
+    def apply(self, key: Key, stored: bytes | None, event: ThreadEvent, now_ms: int) -> Applied:
+        """Apply one fact to the thread `key`.
+
+        Args:
+            stored: the thread's bytes as last stored, None when there are none.
+            now_ms: never smaller than in the call before.
+
+        Raises:
+            CodecError: the stored bytes cannot be read.
+            IllegalEvent: the host delivered an answer that no order can have.
+            KeyError: the agent is not configured.
+        """
+        env = Env(now_ms, self.opened_ms, self.incarnation, self._terms[key[0]], self._lineage)
+        result = step_thread(None if stored is None else decode_thread(stored), event, env)
+        after = None if result.state is None else encode_thread(result.state)
+        journal = tuple(self._entry(key, t, env) for t in result.transitions) if self._journal else ()
+        wake_at_ms = 0 if result.state is None else result.state.wake_at_ms
+        return _sorted_out(result, after, after != stored, wake_at_ms, journal)
+
+    def _entry(self, key: Key, transition: Transition, env: Env) -> JournalEntry:
+        after = transition.after
+        return JournalEntry(
+            agent=key[0],
+            thread_id=key[1],
+            invocation_id=after.id,
+            generation=after.generation,
+            seq=after.steps,
+            at_ms=env.now_ms,
+            opened_ms=env.opened_ms,
+            incarnation=env.incarnation,
+            lineage=env.lineage,
+            event=redact_event(transition.event),
+            before=None if transition.before is None else transition.before.leaf,
+            after=after.leaf,
+            effects=tuple(type(effect).__name__ for effect in transition.effects),
+            state=state_digest(after),
+        )
+
+
+def state_digest(invocation: Invocation) -> bytes:
+    """8 bytes that differ when a replay comes to another record."""
+    response = invocation.response
+    bare = replace(
+        invocation,
+        request=redact_request(invocation.request),
+        response=None if response is None else replace(response, payload=redacted(response.payload)),
+    )
+    return hashlib.sha256(encode_invocation(bare)).digest()[:8]
+
+
+def _sorted_out(
+    result: ThreadStep, stored: bytes | None, changed: bool, wake_at_ms: int, journal: tuple[JournalEntry, ...]
+) -> Applied:
+    orders: list[Order] = []
+    outcomes: list[Outcome] = []
+    reports: list[Report] = []
+    notices: list[Notice] = []
+    counts: list[str] = []
+    for effect, invocation in result.effects:
+        match effect:
+            case Emit(outcome):
+                outcomes.append(outcome)
+            case Notify(notice):
+                notices.append(notice)
+            case Report():
+                reports.append(effect)
+            case Count(name):
+                counts.append(name)
+            case _:
+                assert invocation is not None
+                orders.append((effect, invocation))
+    return Applied(
+        stored,
+        changed,
+        wake_at_ms,
+        tuple(orders),
+        tuple(outcomes),
+        tuple(reports),
+        tuple(notices),
+        tuple(counts),
+        journal,
+    )
