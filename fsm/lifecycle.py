@@ -50,10 +50,18 @@ RU_RESPONDING_QUIET = State("quiet")
 ASKING = (NS_PROBING, SU_PROBING, SU_PARKED)
 # Leaves in which a POST may have been accepted, and late good news is welcome.
 DOUBTFUL = (SU_PROBING, SU_QUIET, SU_FENCING, SU_BACKING_OFF, SU_PARKED)
+RESPONDING = (RU_RESPONDING_SENDING, RU_RESPONDING_PROBING, RU_RESPONDING_QUIET)
+UNFINISHED = (
+    NS_QUIET, NS_PROBING, NS_BACKING_OFF, SU_HOLDING, SU_SENDING, SU_PROBING, SU_QUIET, SU_FENCING, SU_BACKING_OFF,
+    SU_PARKED, RU_WATCHING, RU_PROBING, RU_FETCHING, RU_AWAITING_INPUT, RU_CANCELLING, *RESPONDING,
+)  # fmt: skip
 
 
 def stay(*states: Any, **how: Any) -> TransitionList:
-    """Lines that note something and do not move."""
+    """Lines that note something and do not move.
+
+    Leaves only: a compound that stays would enter its first leaf again.
+    """
     lines = TransitionList()
     for state in states:
         lines.add_transitions(state.to(state, internal=True, **how))
@@ -262,19 +270,17 @@ class Lifecycle(StateMachine):
         | RU_CANCELLING.from_(RU_WATCHING, RU_AWAITING_INPUT, cond="can_cancel", on="mark_cancelled")
         | RU_PROBING.from_(RU_WATCHING, RU_AWAITING_INPUT, on="mark_cancelled")
         | stay(NS_PROBING, SU_SENDING, SU_PROBING, SU_QUIET, SU_FENCING, on="mark_cancelled")
-        | stay(RU_PROBING, RU_FETCHING, RU_CANCELLING, running.ru_responding, on="mark_cancelled")
+        | stay(RU_PROBING, RU_FETCHING, RU_CANCELLING, *RESPONDING, on="mark_cancelled")
     )
-    adopt_ordered = SU_PARKED.to(RU_PROBING, on="adopt") | stay(not_started, submitted, running, on="refuse_order")
+    adopt_ordered = SU_PARKED.to(RU_PROBING, on="adopt") | stay(*UNFINISHED, on="refuse_order")
     resubmit_ordered = SU_PARKED.to(NS_QUIET, on=["open_generation", "count_from_order"]) | stay(
-        not_started, submitted, running, on="refuse_order"
+        *UNFINISHED, on="refuse_order"
     )
-    abandon_ordered = SU_PARKED.to(failed, on="fail_ambiguous") | stay(
-        not_started, submitted, running, on="refuse_order"
-    )
+    abandon_ordered = SU_PARKED.to(failed, on="fail_ambiguous") | stay(*UNFINISHED, on="refuse_order")
     response_given = (
         RU_AWAITING_INPUT.to(RU_RESPONDING_PROBING, cond="answers_question", on="take_response")
-        | stay(running.ru_responding, cond="same_response", on="ignore_repeat")
-        | stay(not_started, submitted, running, on="refuse_order")
+        | stay(*RESPONDING, cond="same_response", on="ignore_repeat")
+        | stay(*UNFINISHED, on="refuse_order")
     )
 
     # Sent by the step itself on reaching `parked`: what the policy makes of an ambiguous call.

@@ -79,9 +79,12 @@ def compile_table(chart: type[Lifecycle] = Lifecycle) -> Table:
         rows: dict[str, list[Line]] = {}
         for owner in (state, *around):
             for transition in owner.transitions:
-                if not getattr(transition, "initial", False):
+                if not transition.initial:
                     for event in transition.event.split():
-                        rows.setdefault(event, []).append(_line(transition))
+                        lines = rows.setdefault(event, [])
+                        # A compound's line is never reached behind a leaf's own that always matches.
+                        if not lines or lines[-1].guards:
+                            lines.append(_line(transition))
         table[Leaf[state.id.upper()]] = {event: tuple(lines) for event, lines in rows.items()}
     return table
 
