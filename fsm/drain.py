@@ -42,15 +42,13 @@ def begin_drain(ended: Invocation, env: Env) -> tuple[Drain, tuple[Effect, ...]]
 
 
 def step_drain(drain: Drain, event: Event, env: Env) -> tuple[Drain | None, tuple[Effect, ...]]:
-    """Apply one fact; None when the thread is released."""
+    """Apply one fact; None when the thread is released. The caller keeps early timers away."""
     draft = Draft(drain.invocation, event, env)
     restored = drain.invocation.tenure.incarnation != env.incarnation
     if isinstance(event, Restored | TimeReached) or restored:
         if env.now_ms >= drain.until_ms:
             return None, (Notify(_expired(drain)),)
-        if restored or env.now_ms >= drain.wake_at_ms:
-            return _order(drain, draft)
-        return drain, (Count("early_timer"),)
+        return _order(drain, draft)
     ident = getattr(event, "ident", None)
     if ident is None or ident != draft.ident:
         return _late(drain, draft, event)

@@ -54,7 +54,7 @@ def note_silence(d: Draft) -> None:
 
 def await_quiet(d: Draft) -> None:
     """The absence came too early to be believed: ask again once it can be."""
-    d.pause_ms = max(1, quiet_until_ms(d) - d.env.now_ms)
+    d.pause_ms = max(0, quiet_until_ms(d) - d.env.now_ms)
     d.because("an absence is not believed before the quiet time has passed")
 
 
@@ -82,8 +82,8 @@ def note_not_sent(d: Draft) -> None:
 def note_refusal(d: Draft) -> None:
     """A definite no: the right to POST stays, in this incarnation."""
     note_not_sent(d)
-    if isinstance(d.answer, Refused):
-        d.pause_ms = max(d.pause_ms, min(d.answer.retry_after_ms, d.policy.backoff_max_ms * 10))
+    assert isinstance(d.answer, Refused)
+    d.pause_ms = max(d.pause_ms, min(d.answer.retry_after_ms, d.policy.backoff_max_ms * 10))
 
 
 def permit_next(d: Draft) -> None:
@@ -119,10 +119,10 @@ def learn(d: Draft) -> None:
 def learn_question(d: Draft) -> None:
     """The run asks for input."""
     answer = d.answer
-    if isinstance(answer, Present):
-        if answer.question_id != d.question_id or d.leaf is not Leaf.RU_AWAITING_INPUT:
-            d.effects.append(Notify(d.notice(NoticeKind.AWAITING_INPUT, answer.question_id, answer.question)))
-        d.question_id = answer.question_id
+    assert isinstance(answer, Present)
+    if answer.question_id != d.question_id:
+        d.effects.append(Notify(d.notice(NoticeKind.AWAITING_INPUT, answer.question_id, answer.question)))
+    d.question_id = answer.question_id
 
 
 def learn_still_open(d: Draft) -> None:
@@ -139,16 +139,16 @@ def note_absence(d: Draft) -> None:
 
 
 def note_stream_end(d: Draft) -> None:
-    event = d.event
-    if isinstance(event, WatchEnded):
-        d.streams += 1
-        d.because(event.cause)
+    assert isinstance(d.event, WatchEnded)
+    d.streams += 1
+    d.because(d.event.cause)
 
 
 def report(d: Draft) -> None:
     """Pass stream events on, and remember where the stream may be resumed."""
     event = d.event
-    if isinstance(event, Progressed) and event.items:
+    assert isinstance(event, Progressed)
+    if event.items:
         d.streams = 0
         d.cursor = event.items[-1].cursor or d.cursor
         d.wake_at_ms = max(d.wake_at_ms, min(d.env.now_ms + d.policy.watch_silence_ms, d.deadline_ms))
@@ -183,9 +183,8 @@ def mark_cancelled(d: Draft) -> None:
 
 
 def adopt(d: Draft) -> None:
-    event = d.event
-    if isinstance(event, AdoptOrdered):
-        d.handle = event.handle
+    assert isinstance(d.event, AdoptOrdered)
+    d.handle = d.event.handle
     d.because("adopted by an operator")
 
 
@@ -207,14 +206,14 @@ def open_generation(d: Draft) -> None:
 
 def count_from_order(d: Draft) -> None:
     """The remote's memory of the new generation is counted from the operator's order."""
-    if isinstance(d.event, ResubmitOrdered):
-        d.asked_at_ms = max(d.asked_at_ms, d.event.ordered_at_ms)
+    assert isinstance(d.event, ResubmitOrdered)
+    d.asked_at_ms = max(d.asked_at_ms, d.event.ordered_at_ms)
 
 
 def take_response(d: Draft) -> None:
     event = d.event
-    if isinstance(event, ResponseGiven):
-        d.response = Response(event.response_id, event.question_id, event.payload)
+    assert isinstance(event, ResponseGiven)
+    d.response = Response(event.response_id, event.question_id, event.payload)
 
 
 def note_response_sent(d: Draft) -> None:
@@ -289,9 +288,8 @@ def fail_too_large(d: Draft) -> None:
 
 
 def fail_rejected(d: Draft) -> None:
-    answer = d.answer
-    if isinstance(answer, Refused):
-        _fail(d, FailureCode.REJECTED, answer.failure.message, RemoteFate.NONE, answer.failure.retryable)
+    failure = d.answer.failure
+    _fail(d, FailureCode.REJECTED, failure.message, RemoteFate.NONE, failure.retryable)
 
 
 def fail_remote(d: Draft) -> None:

@@ -84,7 +84,7 @@ def quiet(d: Draft) -> None:
 
 
 def quiet_time(d: Draft) -> None:
-    _wait(d, max(1, quiet_until_ms(d) - d.env.now_ms))
+    _wait(d, max(0, quiet_until_ms(d) - d.env.now_ms))
 
 
 def back_off(d: Draft) -> None:

@@ -26,7 +26,6 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Notice, NoticeKind
 from reattach.models.request import Request
 
-SETTLES_MAX: Final = 4
 _RESPONDING: Final = frozenset({Leaf.RU_RESPONDING_SENDING, Leaf.RU_RESPONDING_PROBING, Leaf.RU_RESPONDING_QUIET})
 
 
@@ -97,13 +96,10 @@ def _apply(invocation: Invocation, event: Event, env: Env) -> Step:
         raise IllegalEvent(f"{name} cannot happen in {invocation.leaf.value} ({invocation.id})")
     draft = Draft(invocation, event, env)
     draft.steps += 1
-    entered = False
-    for _ in range(SETTLES_MAX):
-        line = next((line for line in lines if line.matches(draft)), None)
-        if line is None:
-            break
-        entered = _follow(draft, line) or entered
-        lines = TABLE[draft.leaf].get(SETTLING, ())
+    entered = _follow(draft, next(line for line in lines if line.matches(draft)))
+    settling = next((line for line in TABLE[draft.leaf].get(SETTLING, ()) if line.matches(draft)), None)
+    if settling is not None:
+        entered = _follow(draft, settling)
     if entered:
         # An answer belongs to the entry that ordered it: every older order is void from here on.
         draft.epoch += 1

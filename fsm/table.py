@@ -42,18 +42,12 @@ Table = Mapping[Leaf, Mapping[str, tuple[Line, ...]]]
 SETTLING: Final = "ambiguity_found"
 
 
-def _leaf_of(state: Any) -> Leaf:
-    while state.states:
-        state = next(child for child in state.states if child.initial)
-    return Leaf[state.id.upper()]
-
-
 def _line(transition: Any) -> Line:
     guards = tuple((spec.func, bool(spec.expected_value)) for spec in transition.cond)
     notes = tuple(spec.func for spec in transition.on if spec.func in NOTES)
     return Line(
         guards=guards,
-        target=None if transition.internal else _leaf_of(transition.target),
+        target=None if transition.internal else Leaf[transition.target.id.upper()],
         notes=notes,
         checks=tuple((GUARDS[name], wanted) for name, wanted in guards),
         acts=tuple(NOTES[name] for name in notes),

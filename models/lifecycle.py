@@ -6,7 +6,6 @@ this module only names them, so that what is stored can be read without the stat
 """
 
 from enum import Enum, IntEnum
-from typing import Final
 
 
 class Status(IntEnum):
@@ -52,13 +51,10 @@ class Leaf(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
 
-    @property
-    def status(self) -> Status:
-        return _STATUS[self]
+    # Set once per member, since every step and every read of a record asks for them.
+    status: Status
+    terminal: bool
 
-    @property
-    def terminal(self) -> bool:
-        return _STATUS[self].terminal
-
-
-_STATUS: Final = {leaf: Status[leaf.value.split(".")[0].upper()] for leaf in Leaf}
+    def __init__(self, path: str) -> None:
+        self.status = Status[path.split(".", 1)[0].upper()]
+        self.terminal = self.status.terminal

@@ -43,7 +43,9 @@ def terms(capabilities: Capabilities = MARKER, **policy: Any) -> Terms:
     return Terms(capabilities, replace(POLICY, **policy))
 
 
-def env(now: int = QUIET, *, of: Terms | None = None, life: str = "life-1", opened: int = OPENED, lineage: bool = False) -> Env:
+def env(
+    now: int = QUIET, *, of: Terms | None = None, life: str = "life-1", opened: int = OPENED, lineage: bool = False
+) -> Env:
     return Env(now, opened, life, of or terms(), lineage)
 
 

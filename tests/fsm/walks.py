@@ -20,7 +20,16 @@ from reattach.models.effects import Effect
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import Absence, CancelKind, Deduplication, Evidence, OnAmbiguous, StreamKind, SubmitAfter, Terms
+from reattach.models.policy import (
+    Absence,
+    CancelKind,
+    Deduplication,
+    Evidence,
+    OnAmbiguous,
+    StreamKind,
+    SubmitAfter,
+    Terms,
+)
 from tests.fsm.making import BLIND, FENCED, KEYED, MARKER, OPENED, POLICY, request
 
 Walk = list[tuple[Invocation, e.Event, Env]]
@@ -56,16 +65,16 @@ def all_terms(draw: st.DrawFn) -> Terms:
     return Terms(capabilities, policy)
 
 
-FAILURES = [
-    Failure(FailureCode.REMOTE_FAILED, "boom", RemoteFate.ENDED, retryable) for retryable in (False, True)
-]
+FAILURES = [Failure(FailureCode.REMOTE_FAILED, "boom", RemoteFate.ENDED, retryable) for retryable in (False, True)]
 HANDLES = st.sampled_from(["", "run-1"])
 
 
 def presents() -> st.SearchStrategy[a.Present]:
     return st.one_of(
         st.builds(a.Present, st.just(Phase.RUNNING), HANDLES),
-        st.builds(a.Present, st.just(Phase.COMPLETED), HANDLES, result=st.sampled_from([None, b'"r"', b'"a long one"'])),
+        st.builds(
+            a.Present, st.just(Phase.COMPLETED), HANDLES, result=st.sampled_from([None, b'"r"', b'"a long one"'])
+        ),
         st.builds(a.Present, st.just(Phase.FAILED), HANDLES, failure=st.sampled_from([None, *FAILURES])),
         st.builds(a.Present, st.just(Phase.CANCELLED), HANDLES),
         st.builds(a.Present, st.just(Phase.AWAITING_INPUT), HANDLES, question_id=st.sampled_from(["q1", "q2"])),
@@ -114,7 +123,13 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
     if kind == "late":
         life = draw(st.sampled_from([ident.incarnation, "gone"]))
         old = replace(ident, epoch=inv.epoch - draw(st.integers(1, 2)), incarnation=life)
-        return draw(st.one_of(st.builds(e.SubmitAnswered, st.just(old), SUBMITS), st.just(e.HandleLearned(old, "run-1")), st.builds(e.ProbeAnswered, st.just(old), ABSENTS)))
+        return draw(
+            st.one_of(
+                st.builds(e.SubmitAnswered, st.just(old), SUBMITS),
+                st.just(e.HandleLearned(old, "run-1")),
+                st.builds(e.ProbeAnswered, st.just(old), ABSENTS),
+            )
+        )
     if kind == "order":
         generation = draw(st.sampled_from([inv.generation, inv.generation + 1]))
         return draw(
