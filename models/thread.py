@@ -7,7 +7,7 @@ cancel) while its run may still act, so the next turn has to wait.
 from dataclasses import dataclass
 
 from reattach.models.invocation import Invocation
-from reattach.models.lifecycle import Status
+from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
 from reattach.models.request import Request
 
@@ -83,3 +83,17 @@ class ThreadState:
         if self.active is not None:
             return "busy"
         return "draining" if self.drain is not None else "free"
+
+
+def check_thread(state: ThreadState) -> str:
+    """Say what is wrong with a thread's own state, "" when it keeps every invariant.
+
+    Guarantee: every state that `step_thread` returns passes, since the codec refuses the others.
+    """
+    if state.active is not None and state.active.leaf.terminal:
+        return "the active call has ended"
+    if state.drain is not None and state.drain.invocation.leaf is not Leaf.FAILED:
+        return "only a call that FAILED here drains"
+    if state.active is not None and state.drain is not None:
+        return "a turn overlaps a call that drains"
+    return ""
