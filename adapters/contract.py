@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 import httpx
 
-from reattach.models.answers import CancelAnswer, FenceAnswer, FetchAnswer, ProbeAnswer, Progress, SubmitAnswer
+from reattach.models.answers import (
+    CancelAnswer,
+    FenceAnswer,
+    FetchAnswer,
+    ProbeAnswer,
+    Progress,
+    SubmitAnswer,
+)
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Capabilities, Policy
 

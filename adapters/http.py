@@ -1,0 +1,319 @@
+"""The one seam to HTTP: what a request came to, as a value.
+
+Adapters call `read` for requests that may be repeated and `send_once` for the one that may not, and
+get a `Reply` (a status arrived), `Unsent` (provably nothing left this machine) or `Lost` (anything
+else: the remote may have acted). No foreign exception passes, nothing is retried, redirects are not
+followed, and bodies are read up to a limit. Causes name the kind of the fault, never a URL, a
+payload or a credential.
+
+Total time limits belong to the caller, who cancels; a cancelled exchange stops sending at once.
+"""
+
+import asyncio
+import errno
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from reattach.models.errors import ConfigError
+
+try:
+    from reattach.adapters.transport import AiohttpTransport
+except ImportError:  # aiohttp is optional: httpx's own pool does the same work, slower.
+    AiohttpTransport = None  # type: ignore[assignment, misc]
+
+CONNECT_S: Final = 5.0
+BODY_S: Final = 5.0
+CONNECTIONS_MAX: Final = 512
+TOKEN_CHARS_MAX: Final = 8192
+CAUSE_CHARS_MAX: Final = 200
+
+_NEVER_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.InvalidURL,
+)
+_CONNECTING: Final = frozenset(
+    {"ClientConnectorError", "ConnectionTimeoutError", "InvalidURL", "NonHttpUrlClientError"}
+)
+_TIMEOUT: Final = {"timeout": {"connect": CONNECT_S, "pool": CONNECT_S, "read": None, "write": None}}
+
+_MEANING: Final = {
+    "ConnectTimeout": "no connection in time",
+    "PoolTimeout": "no free connection in time",
+    "ReadTimeout": "no answer in time",
+    "RemoteProtocolError": "the connection ended without a whole answer",
+    "ReadError": "the connection broke",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A status arrived.
+
+    Args:
+        body: at most the limit that was asked for.
+        fault: "" when the body is whole, else one line on what is wrong with it.
+    """
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Provably nothing left this machine."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """No status arrived; the request may have been acted on."""
+
+    cause: str
+
+
+Answer = Reply | Unsent | Lost
+
+
+class Endpoint:
+    """A base URL from the configuration and the token that goes with it.
+
+    The token is in no `repr`, and `clean` takes it out of what a remote says.
+    """
+
+    __slots__ = ("_headers", "_token", "base")
+
+    def __init__(self, base: str, token: str = "") -> None:
+        self.base = base.rstrip("/")
+        self._token = token
+        self._headers = {"Accept-Encoding": "identity", "User-Agent": "reattach"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.base!r})"
+
+    @classmethod
+    def configure(cls, name: str, url: str, token_env: str, environment: Mapping[str, str] | None = None) -> "Endpoint":
+        """Check an agent's `url` and look its token up.
+
+        Raises:
+            ConfigError: names the key and, for a token, the variable; never a value that may be secret.
+        """
+        where = f"agents.{name}"
+        try:
+            parts = urlsplit(url)
+            sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            sound = False
+        if not sound or re.search(r"[^!-~]", url):
+            raise ConfigError(f"{where}.url: must be an absolute http or https URL, such as 'https://host/base'")
+        if parts.username is not None or parts.password is not None:
+            raise ConfigError(f"{where}.url: must not hold credentials; name a variable in token_env instead")
+        if parts.query or parts.fragment or "?" in url or "#" in url:
+            raise ConfigError(f"{where}.url: must not have a query or a fragment")
+        return cls(url, _token(where, token_env, os.environ if environment is None else environment))
+
+    def url(self, *segments: str) -> str:
+        """Join path segments to the base; no id can leave its own segment.
+
+        Raises:
+            ValueError: a segment is empty or not Unicode text.
+        """
+        return "/".join((self.base, *map(escape, segments)))
+
+    def headers(self, **more: str) -> dict[str, str]:
+        return {**self._headers, **{name.replace("_", "-"): value for name, value in more.items()}}
+
+    def clean(self, text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
+        """Make one printable line without the token of what a remote has said."""
+        if self._token:
+            text = text[: chars_max + len(self._token)].replace(self._token, "***")
+        return one_line(text, chars_max)
+
+
+def _token(where: str, variable: str, environment: Mapping[str, str]) -> str:
+    if not variable:
+        return ""
+    token = environment.get(variable, "")
+    if not token:
+        raise ConfigError(f"{where}.token_env: the environment variable {variable} is not set")
+    if len(token) > TOKEN_CHARS_MAX or re.search(r"[^!-~]", token):
+        raise ConfigError(f"{where}.token_env: the value of {variable} is not a token (printable ASCII, no spaces)")
+    return token
+
+
+def escape(segment: str) -> str:
+    """Percent-encode an id as one path segment, dots alone included.
+
+    Guarantee: whatever the id, it stays one segment (tests/adapters/test_ids.py).
+    """
+    if not segment:
+        raise ValueError("an empty id has no place in a path")
+    if segment in (".", ".."):
+        # Unreserved, so `quote` leaves them, and every URL library would resolve them.
+        return segment.replace(".", "%2E")
+    return quote(segment, safe="")
+
+
+def one_line(text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
+    """Shorten foreign text to one printable line."""
+    short = text[: chars_max + 1]
+    line = "".join(c if c.isprintable() else " " for c in short)
+    return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
+
+
+class Client(httpx.AsyncClient):
+    """An httpx client whose transport the seam calls directly, without the client's own layers.
+
+    Those add cookies, redirects, hooks and a log line per request, at twice the cost of the rest.
+    """
+
+    def __init__(self, wire: httpx.AsyncBaseTransport) -> None:
+        super().__init__(transport=wire, trust_env=False, follow_redirects=False, timeout=None)
+        self.wire = wire
+
+
+def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") -> httpx.AsyncClient:
+    """Build the client that all adapters of one worker share.
+
+    TLS is verified, no proxy is taken from the environment, nothing is retried.
+
+    Args:
+        connections_max: at least as many as requests and streams may be in flight.
+        carrier: "aiohttp" or "httpx"; "" for the faster one that is installed.
+    """
+    if carrier != "httpx" and AiohttpTransport is not None:
+        return Client(AiohttpTransport(connections_max=connections_max))
+    if carrier == "aiohttp":
+        raise ConfigError("carrier: aiohttp is not installed")
+    limits = httpx.Limits(
+        max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=3
+    )
+    return Client(httpx.AsyncHTTPTransport(limits=limits, retries=0, trust_env=False))
+
+
+async def read(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], bytes_max: int) -> Answer:
+    """GET, which may be repeated at will."""
+    return await _exchange(client, "GET", url, headers, None, bytes_max)
+
+
+async def send_once(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], content: bytes, bytes_max: int
+) -> Answer:
+    """POST, leaving this machine at most once.
+
+    Guarantee: the server counts one request at most, however the exchange ends; and after the
+    return, or a cancellation, no byte of it leaves any more (tests/adapters/test_exchange.py).
+    """
+    return await _exchange(client, "POST", url, headers, content, bytes_max)
+
+
+@asynccontextmanager
+async def open_stream(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str]
+) -> AsyncIterator[httpx.Response | Unsent | Lost]:
+    """GET without reading the body; it ends with the context."""
+    response = await _head(client, "GET", url, headers, None)
+    try:
+        yield response
+    finally:
+        if isinstance(response, httpx.Response):
+            await _close(response)
+
+
+async def _exchange(
+    client: httpx.AsyncClient, method: str, url: str, headers: Mapping[str, str], content: bytes | None, bytes_max: int
+) -> Answer:
+    response = await _head(client, method, url, headers, content)
+    if not isinstance(response, httpx.Response):
+        return response
+    body = bytearray()
+    try:
+        fault = await _body(response, body, bytes_max)
+    finally:
+        await _close(response)
+    return Reply(response.status_code, response.headers, bytes(body), fault)
+
+
+async def _head(
+    client: httpx.AsyncClient, method: str, url: str, headers: Mapping[str, str], content: bytes | None
+) -> httpx.Response | Unsent | Lost:
+    try:
+        request = httpx.Request(method, url, headers=dict(headers), content=content, extensions=dict(_TIMEOUT))
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        return Unsent(f"the request cannot be written ({type(error).__name__})")
+    try:
+        if isinstance(client, Client):
+            return await client.wire.handle_async_request(request)
+        return await client.send(request, stream=True, follow_redirects=False)
+    except Exception as error:
+        return Unsent(cause_of(error)) if never_sent(error) else Lost(cause_of(error))
+
+
+async def _body(response: httpx.Response, body: bytearray, bytes_max: int) -> str:
+    """Read into `body`; "" or what is wrong with it. A known status is worth more than its body."""
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        return "the body is compressed, which was not asked for"
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 18 or int(length) > bytes_max):
+        return f"the body is over {bytes_max} bytes"
+    try:
+        async with asyncio.timeout(BODY_S if response.request.method == "POST" else None):
+            async for chunk in response.stream:  # type: ignore[union-attr]
+                body += chunk[: bytes_max - len(body) + 1]
+                if len(body) > bytes_max:
+                    del body[bytes_max:]
+                    return f"the body is over {bytes_max} bytes"
+    except TimeoutError:
+        return f"the body did not end within {BODY_S:g} s"
+    except Exception as error:
+        return cause_of(error)
+    return ""
+
+
+async def _close(response: httpx.Response) -> None:
+    try:
+        await response.stream.aclose()  # type: ignore[union-attr]
+    except Exception:
+        # The answer is known; how its connection ends cannot change it.
+        return
+
+
+def never_sent(error: BaseException) -> bool:
+    """Say whether an error proves that not one byte of the request left.
+
+    The class alone does not: other bridges from aiohttp raise `ConnectTimeout` for every broken
+    connection, so a cause that comes from aiohttp must be one of its connect errors.
+    """
+    if not isinstance(error, _NEVER_SENT):
+        return False
+    cause = error.__cause__
+    if cause is None or not type(cause).__module__.startswith("aiohttp"):
+        return True
+    return any(base.__name__ in _CONNECTING for base in type(cause).__mro__)
+
+
+def cause_of(error: BaseException) -> str:
+    """Describe a transport error in one line, in our words only."""
+    name = type(error).__name__
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            break
+        if isinstance(seen, OSError) and isinstance(seen.errno, int) and seen.errno in errno.errorcode:
+            return f"{name}: {os.strerror(seen.errno)}"
+        seen = seen.__cause__ or seen.__context__
+    return f"{name}: {_MEANING[name]}" if name in _MEANING else name

@@ -1,0 +1,63 @@
+"""Server-sent events with bounded memory: httpx-sse decodes, this module counts bytes before it.
+
+The decoder keeps a line until its end and an event until its blank line, so a remote that never
+sends one would fill the memory. Here the stream ends as soon as that much is pending.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
+
+EVENT_BYTES_MAX: Final = 256 * 1024
+_BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_SEAM: Final = 3
+
+
+class EventTooLong(Exception):
+    """A line or an event of a stream is over its limit."""
+
+
+class _Counted(httpx.AsyncByteStream):
+    """Pass chunks on while the bytes since the last blank line stay within the limit."""
+
+    def __init__(self, stream: AsyncIterator[bytes], event_bytes_max: int) -> None:
+        self._stream = stream
+        self._most = event_bytes_max
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pending = 0
+        seam = b""
+        async for chunk in self._stream:
+            window = seam + chunk
+            end = max(window.rfind(blank) + len(blank) if blank in window else -1 for blank in _BLANK)
+            pending = len(window) - end if end >= 0 else pending + len(chunk)
+            if pending > self._most:
+                raise EventTooLong
+            seam = window[-_SEAM:]
+            yield chunk
+
+
+def is_event_stream(response: httpx.Response) -> bool:
+    kind: str = response.headers.get("content-type", "")
+    return response.status_code == 200 and kind.partition(";")[0].strip().lower() == "text/event-stream"
+
+
+async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MAX) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of an open stream until it ends, breaks, or holds too much.
+
+    Args:
+        response: as given by `http.open_stream`.
+        event_bytes_max: bytes of one event, and so of one line; a few network chunks more may be
+            held for a moment.
+    """
+    source = response.stream
+    if not isinstance(source, httpx.AsyncByteStream):
+        return
+    # A fresh head, so that no charset or encoding that the remote names is ever looked up.
+    counted = httpx.Response(
+        200, headers={"Content-Type": "text/event-stream"}, stream=_Counted(aiter(source), event_bytes_max)
+    )
+    async for event in EventSource(counted).aiter_sse():
+        yield event
