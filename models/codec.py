@@ -16,7 +16,7 @@ length, a later release is free to keep such fields without another change of th
 Hostile bytes. msgpack allocates an array when it reads the length, so a few bytes could ask for
 gigabytes. Each blob is therefore walked once without building anything; only when every element
 that is announced is really there, it is built, into tuples. What that allocates is bounded by the
-blob's own length (about 30 bytes of Python objects for one byte, at the very worst). Decoding any
+blob's own length (35 bytes of Python objects for one byte, at the very worst). Decoding any
 bytes gives a value that keeps its invariants, or `Corrupt`, `TooNew` or `TooLarge`.
 
 It does not know files or frames (the journal's), nor which records belong together.

@@ -41,7 +41,7 @@ class Shapes:
     Args:
         decoding: from plain tuples to records; else from records to plain tuples.
         checks: by record class, what is wrong with a record ("" for nothing); called on every
-            record before it is taken apart and after it was put together.
+            record after its fields were found right.
     """
 
     def __init__(self, decoding: bool, checks: Mapping[type, Check]) -> None:
@@ -146,9 +146,10 @@ class Shapes:
         head = ["if type(v) is not cls: raise misshapen(v)"]
         head += [f"a{index} = v.{name}" for index, (name, _) in enumerate(parts)]
         comma = "," if parts else ""
-        tail = ["fault = check(v)", "if fault: raise broken(fault)"] if cls in self._checks else []
-        tail += [f"return ({_converted(parts)}{comma})"]
-        return self._generate(cls.__name__, parts, head, tail, cls)
+        # The invariants may look into nested records, so those are checked first.
+        tail = [f"r = ({_converted(parts)}{comma})"]
+        tail += ["fault = check(v)", "if fault: raise broken(fault)"] if cls in self._checks else []
+        return self._generate(cls.__name__, parts, head, [*tail, "return r"], cls)
 
     def _join(self, cls: type, parts: list[Part]) -> Function:
         # A frozen dataclass is built by one `object.__setattr__` per field, which costs more than
