@@ -32,8 +32,8 @@ class Draft:
         "absences", "after", "answer", "ask", "asked_at_ms", "attempts", "cancelled", "cancels", "cause",
         "cursor", "effects", "entered_ms", "env", "epoch", "event", "failure", "fenced", "generation", "handle",
         "incarnation", "known_at_ms", "leaf", "ordered_at_ms", "pause_ms", "permit", "probes", "question_id",
-        "request", "resend", "response", "result", "sends_end_ms", "slot", "source", "spent_ms", "steps", "streams", "tries",
-        "wake_at_ms",
+        "request", "resend", "response", "result", "sends_end_ms", "slot", "source", "spent_ms", "steps", "streams",
+        "tries", "wake_at_ms",
     )  # fmt: skip
 
     def __init__(self, inv: Invocation, event: Event, env: Env) -> None:

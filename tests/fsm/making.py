@@ -7,10 +7,20 @@ from reattach.fsm.env import Env
 from reattach.fsm.step import Step, begin, step
 from reattach.models.answers import Absent, Accepted, Phase, Present, Unresolved
 from reattach.models.effects import Effect, Emit
-from reattach.models.events import Ident, ProbeAnswered, SubmitAnswered, TimeReached
+from reattach.models.events import CheckpointCompleted, Ident, ProbeAnswered, SubmitAnswered, TimeReached
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, Outcome, RemoteFate
-from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence, Policy, StreamKind, Terms
+from reattach.models.policy import (
+    Absence,
+    CancelKind,
+    Capabilities,
+    Deduplication,
+    Evidence,
+    Policy,
+    StreamKind,
+    SubmitAfter,
+    Terms,
+)
 from reattach.models.request import Request
 
 OPENED = 1_000_000
@@ -85,14 +95,12 @@ def parked(at: Env | None = None) -> Step:
     """A call of a remote that cannot be asked, whose POST's answer was lost."""
     at = at or env(of=blind())
     held = started(at).invocation
-    from reattach.models.events import CheckpointCompleted
 
     sent = step(held, CheckpointCompleted(ident(held, at.incarnation)), at).invocation
     return submitted(sent, Unresolved("lost"), at)
 
 
 def blind(**policy: Any) -> Terms:
-    from reattach.models.policy import SubmitAfter
 
     return terms(BLIND, submit_after=SubmitAfter.CHECKPOINT, **policy)
 

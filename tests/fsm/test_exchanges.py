@@ -42,13 +42,17 @@ from tests.fsm.making import (
     MARKER,
     OPENED,
     QUIET,
+    blind,
     env,
     ident,
     names,
     outcome,
+    parked,
     present,
     probed,
+    sending,
     started,
+    submitted,
     terms,
     watching,
 )
@@ -191,8 +195,6 @@ class TestCancel:
         assert names(ordered.effects) == ["Probe"]
 
     def test_a_cancel_during_the_post_waits_for_its_answer(self) -> None:
-        from tests.fsm.making import sending, submitted
-
         at = env(of=CANCELS)
         call = sending(at).invocation
         marked = step(call, CancelOrdered(call.id, 1), at)
@@ -200,8 +202,6 @@ class TestCancel:
         assert names(submitted(marked.invocation, Accepted("run-1"), at).effects) == ["Cancel"]
 
     def test_what_was_not_sent_is_cancelled_at_once(self) -> None:
-        from tests.fsm.making import sending, submitted
-
         call = sending().invocation
         marked = step(call, CancelOrdered(call.id, 1), env()).invocation
         failure = outcome(submitted(marked, NotSent("refused"), env())).failure
@@ -211,18 +211,10 @@ class TestCancel:
         assert outcome(refused).failure == failure
 
     def test_a_parked_call_is_cancelled_without_knowing_its_run(self) -> None:
-        from tests.fsm.making import parked
-
-        call = parked(env(of=_blind(), lineage=True)).invocation
-        failure = outcome(step(call, CancelOrdered(call.id, 1), env(of=_blind()))).failure
+        call = parked(env(of=blind(), lineage=True)).invocation
+        failure = outcome(step(call, CancelOrdered(call.id, 1), env(of=blind()))).failure
         assert failure is not None
         assert failure.remote is RemoteFate.UNKNOWN
-
-
-def _blind() -> object:
-    from tests.fsm.making import blind
-
-    return blind()
 
 
 class TestResponses:

@@ -1,5 +1,7 @@
 """The rules of "when may a POST be sent?", one test each. Without the rule, the test fails."""
 
+from dataclasses import replace
+
 import pytest
 
 from reattach.fsm.step import Step, begin, step
@@ -38,6 +40,7 @@ from tests.fsm.making import (
     parked,
     present,
     probed,
+    remote_failure,
     request,
     sending,
     started,
@@ -165,8 +168,6 @@ class TestIdentity:
         "change", [{"incarnation": "other"}, {"generation": 2}, {"epoch": 0}, {"invocation_id": "call-0"}]
     )
     def test_an_answer_must_match_in_all_four(self, change: dict[str, object]) -> None:
-        from dataclasses import replace
-
         asked = started(env()).invocation
         foreign = replace(ident(asked), **change)  # type: ignore[arg-type]
         result = step(asked, ProbeAnswered(foreign, Absent()), env())
@@ -227,8 +228,6 @@ class TestLostAnswers:
 
     def test_the_second_absence_must_be_an_admission_bound_later(self) -> None:
         watched = watching(env(QUIET)).invocation
-        from dataclasses import replace
-
         doubted = replace(
             watched, leaf=Leaf.RU_PROBING, absences=1, tenure=replace(watched.tenure, ordered_at_ms=QUIET + 499)
         )
@@ -387,8 +386,6 @@ class TestForgetting:
         assert probed(started(at).invocation, Absent(), at).invocation.leaf is Leaf.SU_PARKED
 
     def test_a_key_is_not_used_past_its_lifetime(self) -> None:
-        from dataclasses import replace
-
         short = terms(replace(KEYED, key_lifetime_ms=60_000))
         assert names(started(env(OPENED + 90_000, of=short)).effects) == ["Probe"]
 
@@ -474,16 +471,12 @@ class TestLocalEnds:
 
 class TestGenerations:
     def test_a_failed_run_is_retried_only_by_policy(self) -> None:
-        from tests.fsm.making import remote_failure
-
         at = env()
         asked = started(at).invocation
         result = probed(asked, present(Phase.FAILED, failure=remote_failure(True)), at)
         assert outcome(result).failure.code is FailureCode.REMOTE_FAILED  # type: ignore[union-attr]
 
     def test_the_next_generation_has_a_new_remote_identity(self) -> None:
-        from tests.fsm.making import remote_failure
-
         at = env(of=terms(generations_max=2))
         asked = started(at).invocation
         call = probed(asked, present(Phase.FAILED, failure=remote_failure(True)), at).invocation

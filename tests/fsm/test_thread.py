@@ -25,7 +25,7 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import CancelKind
 from reattach.models.thread import ThreadState
-from tests.fsm.making import CONTAINER, MARKER, OPENED, POLICY, QUIET, env, present, request, terms
+from tests.fsm.making import CONTAINER, MARKER, OPENED, POLICY, QUIET, blind, env, present, request, terms
 
 OVER = OPENED + 3_600_000
 
@@ -343,8 +343,6 @@ class TestDrain:
         assert thread.on(WatchEnded(thread.ident, "")) == [Count("late_fact")]
 
     def test_a_run_that_nobody_can_ask_about_holds_the_thread_until_the_time_is_up(self) -> None:
-        from tests.fsm.making import blind
-
         thread = Thread(env(of=blind(), lineage=True))
         thread.ask("call-1")
         thread.on(CheckpointCompleted(thread.ident))
@@ -359,8 +357,6 @@ class TestDrain:
         assert thread.state.mode == "free"
 
     def test_a_remote_that_cannot_be_asked_is_waited_for(self) -> None:
-        from tests.fsm.making import blind
-
         thread = Thread(env(of=blind(), lineage=True))
         thread.ask("call-1")
         assert thread.state is not None and thread.state.active is not None

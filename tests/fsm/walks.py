@@ -123,13 +123,12 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
     if kind == "late":
         life = draw(st.sampled_from([ident.incarnation, "gone"]))
         old = replace(ident, epoch=inv.epoch - draw(st.integers(1, 2)), incarnation=life)
-        return draw(
-            st.one_of(
-                st.builds(e.SubmitAnswered, st.just(old), SUBMITS),
-                st.just(e.HandleLearned(old, "run-1")),
-                st.builds(e.ProbeAnswered, st.just(old), ABSENTS),
-            )
+        late: st.SearchStrategy[e.Event] = st.one_of(
+            st.builds(e.SubmitAnswered, st.just(old), SUBMITS),
+            st.just(e.HandleLearned(old, "run-1")),
+            st.builds(e.ProbeAnswered, st.just(old), ABSENTS),
         )
+        return draw(late)
     if kind == "order":
         generation = draw(st.sampled_from([inv.generation, inv.generation + 1]))
         return draw(
@@ -154,7 +153,8 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
     if inv.leaf not in ANSWERS:
         return e.TimeReached()
     make, answer = ANSWERS[inv.leaf]
-    return make(ident, draw(answer))
+    fact: e.Event = make(ident, draw(answer))
+    return fact
 
 
 @st.composite
