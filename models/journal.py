@@ -5,7 +5,9 @@ they are asked for: a step never looks inside one, so the replay is the same.
 """
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reattach.models.answers import Present, Progress, Result
 from reattach.models.events import (
@@ -18,6 +20,8 @@ from reattach.models.events import (
 )
 from reattach.models.lifecycle import Leaf
 from reattach.models.request import Request
+
+_REDACTED: Final = re.compile(rb'"sha256:[0-9a-f]{16}/[0-9]{1,10}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class JournalEntry:
 
 def redacted(payload: bytes) -> bytes:
     """A JSON string that stands for a payload: its length and digest. Empty and redacted stay as they are."""
-    if not payload or payload.startswith(b'"sha256:'):
+    # The whole form, not its beginning: a message may begin so and go on with what nobody may read.
+    if not payload or _REDACTED.fullmatch(payload):
         return payload
     return f'"sha256:{hashlib.sha256(payload).hexdigest()[:16]}/{len(payload)}"'.encode()
 
