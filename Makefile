@@ -1,0 +1,59 @@
+# Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
+# PYTHON=... picks the interpreter, VENV=... another folder for the environment.
+
+VENV ?= .venv
+# The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
+# and not only looked up, since a version manager may put names on PATH that lead nowhere.
+PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
+	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' \
+	2>/dev/null && { echo "$$name"; break; }; done)
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.reattach-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-only lint format demo diagram wheel clean
+
+help: ## Show what can be made.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make .venv with everything for development.
+
+$(STAMP): pyproject.toml constraints.txt
+	@if ! [ -x $(BIN)/python ]; then \
+		if [ -z "$(PYTHON)" ]; then \
+			echo "make: no Python 3.11 or 3.12 with venv and ensurepip on PATH; name one: make PYTHON=/path/to/python3.12" >&2; \
+			exit 1; \
+		fi; \
+		echo "making $(VENV) with $$($(PYTHON) --version)"; \
+		"$(PYTHON)" -m venv $(VENV) || exit 1; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+test: install lint ## Run every check: ruff, mypy, and all tests with real processes.
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+
+test-only: install ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: install ## Run ruff and mypy.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install ## Rewrite the code as ruff wants it.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
+	$(BIN)/reattach demo $(ARGS)
+
+diagram: install ## Write the generated parts of README.md and docs/lifecycle.md again.
+	$(BIN)/python -m tests.packaging.generated --write
+
+wheel: install ## Build the wheel into dist/.
+	$(BIN)/python -m build --wheel
+
+clean: ## Remove the environment and everything that was generated.
+	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
