@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reattach.models import codec
-from reattach.models.answers import Absent, Present
+from reattach.models.answers import Absent, Phase, Present
 from reattach.models.codec import (
     BLOB_BYTES_MAX,
     CODECS,
@@ -36,9 +36,9 @@ from reattach.models.errors import CodecError, Corrupt, TooLarge, TooNew
 from reattach.models.events import Ident, ProbeAnswered, Progressed, Requested, TimeReached
 from reattach.models.invocation import Invocation, Tenure
 from reattach.models.lifecycle import Leaf
-from reattach.models.outcomes import Failure, FailureCode
+from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind
 from reattach.models.request import Request
-from reattach.models.shapes import BYTES_MAX, ITEMS_MAX, TEXT_CHARS_MAX
+from reattach.models.shapes import BYTES_MAX, ITEMS_MAX, TEXT_CHARS_MAX, Shapes
 from reattach.models.thread import Drain, Queued, ThreadState
 from tests import strategies as made
 
@@ -131,7 +131,7 @@ def test_an_unknown_event_is_not_stored() -> None:
 
 
 def test_a_str_that_only_python_can_hold_is_stored() -> None:
-    event = ProbeAnswered(IDENT, Present(phase=made.answers.Phase.RUNNING, handle="half \ud83d of a pair"))
+    event = ProbeAnswered(IDENT, Present(phase=Phase.RUNNING, handle="half \ud83d of a pair"))
     assert decode_event(encode_event(event)) == event
 
 
@@ -158,7 +158,7 @@ UNFIT = [
 def _unchecked(kind: str, value: Any) -> bytes:
     """Encode what breaks an invariant, as a damaged or foreign writer would."""
     hint = {"invocation": Invocation, "thread": ThreadState}[kind]
-    split = codec.Shapes(decoding=False, checks={}).function(hint)
+    split = Shapes(decoding=False, checks={}).function(hint)
     data: bytes = msgpack.packb([SCHEMA_VERSION, kind, split(value)])
     return data
 
@@ -266,7 +266,7 @@ def test_memory_that_runs_out_is_an_error_of_the_codec(monkeypatch: pytest.Monke
     with pytest.raises(TooLarge, match="MemoryError"):
         encode_request(REQUESTED)
     stored = encode_request(REQUESTED)
-    monkeypatch.setattr(codec.msgpack, "unpackb", full)
+    monkeypatch.setattr(msgpack, "unpackb", full)
     with pytest.raises(TooLarge, match="memory"):
         decode_request(stored)
 
@@ -278,7 +278,7 @@ def test_an_error_leaves_the_codec_as_good_as_before() -> None:
             decode_request(good[:cut])
         assert decode_request(good) == REQUESTED
         with pytest.raises(Corrupt):
-            decode_request(good + good[:cut + 1])
+            decode_request(good + good[: cut + 1])
         assert decode_request(good) == REQUESTED
 
 
@@ -300,7 +300,7 @@ def test_threads_do_not_share_a_packer() -> None:
 
 
 def test_values_of_any_kind_are_read_by_their_own_codec() -> None:
-    notice = made.Notice(made.NoticeKind.PARKED, "call-1", 1, "waits")
+    notice = Notice(NoticeKind.PARKED, "call-1", 1, "waits")
     assert NOTICE.decode(NOTICE.encode(notice)) == notice
     event = Requested(REQUESTED)
     assert EVENT.decode(encode_event(event)) == event
@@ -311,7 +311,7 @@ def test_values_of_any_kind_are_read_by_their_own_codec() -> None:
 
 def test_an_outcome_of_the_wrong_class_is_not_stored() -> None:
     with pytest.raises(CodecError, match="Outcome with 12 fields expected, got Notice"):
-        encode_outcome(made.Notice(made.NoticeKind.LATE, "call-1", 1, ""))  # type: ignore[arg-type]
+        encode_outcome(Notice(NoticeKind.LATE, "call-1", 1, ""))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("hint", [float, dict[str, int], list[int], object, "str"])

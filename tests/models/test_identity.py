@@ -23,7 +23,9 @@ def test_names_are_what_they_have_always_been() -> None:
     assert dedup_key_of(CALL, 1) == "9de4185f-f268-5ce5-861e-820eebb744ad"
     assert dedup_key_of(CALL, 2) == "56f3189a-0c81-5f89-824d-1071711a5532"
     assert digest_of(CALL).hex() == "225344a2deeea13d45fc9f9c19fe1012"
-    assert digest_of(replace(TALK, turn=3, deadline_ms=9, metadata=b'{"a":1}')).hex() == "2597b8e43fc10b5800d62591e912268b"
+    assert (
+        digest_of(replace(TALK, turn=3, deadline_ms=9, metadata=b'{"a":1}')).hex() == "2597b8e43fc10b5800d62591e912268b"
+    )
 
 
 def test_markers() -> None:

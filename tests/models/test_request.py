@@ -12,7 +12,12 @@ from reattach.models.request import Request, canonical_json, parse_request, requ
 from tests import strategies as made
 
 MAX = 1024
-GOOD = {"invocation_id": "call-1", "agent": "research", "message": {"b": 1, "a": "ü"}, "requested_at_ms": 1_700_000_000_000}
+GOOD = {
+    "invocation_id": "call-1",
+    "agent": "research",
+    "message": {"b": 1, "a": "ü"},
+    "requested_at_ms": 1_700_000_000_000,
+}
 
 
 def parse(**changes: Any) -> Request:
@@ -64,7 +69,9 @@ def test_null_is_not_enough(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["invocation_id", "agent", "thread_id"])
-@pytest.mark.parametrize("bad", ["", "x" * 257, 7, True, ["x"], {"x": 1}, "a\nb", "a\x00b", "\ud800", "a\u202eb", "\u2028"])
+@pytest.mark.parametrize(
+    "bad", ["", "x" * 257, 7, True, ["x"], {"x": 1}, "a\nb", "a\x00b", "\ud800", "a\u202eb", "\u2028"]
+)
 def test_names(field: str, bad: Any) -> None:
     with pytest.raises(InvalidRequest, match=f"^{field}: "):
         parse(**{field: bad})
@@ -101,7 +108,8 @@ def test_an_unknown_field_is_named_and_clipped() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{", "nope", b"\xff\xfe", b"\x80", '{"a":NaN}', '{"a":Infinity}', "[" * 100_000, '{"a":1} {}', "9" * 5000]
+    "line",
+    ["", "{", "nope", b"\xff\xfe", b"\x80", '{"a":NaN}', '{"a":Infinity}', "[" * 100_000, '{"a":1} {}', "9" * 5000],
 )
 def test_not_json(line: bytes | str) -> None:
     with pytest.raises(InvalidRequest, match="^not JSON: "):

@@ -109,7 +109,9 @@ def _invocations() -> Iterator[Invocation]:
 
 def _threads() -> Iterator[ThreadState]:
     calls = list(_invocations())
-    columns = {name: list(_of(hint)) for name, hint in get_type_hints(ThreadState).items() if name not in ("active", "drain")}
+    columns = {
+        name: list(_of(hint)) for name, hint in get_type_hints(ThreadState).items() if name not in ("active", "drain")
+    }
     for row, call in enumerate(calls):
         drawn = {name: column[(row + at) % len(column)] for at, (name, column) in enumerate(columns.items())}
         if call.leaf is Leaf.FAILED:
