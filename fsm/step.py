@@ -96,10 +96,9 @@ def _apply(invocation: Invocation, event: Event, env: Env) -> Step:
         raise IllegalEvent(f"{name} cannot happen in {invocation.leaf.value} ({invocation.id})")
     draft = Draft(invocation, event, env)
     draft.steps += 1
-    entered = _follow(draft, next(line for line in lines if line.matches(draft)))
-    settling = next((line for line in TABLE[draft.leaf].get(SETTLING, ()) if line.matches(draft)), None)
-    if settling is not None:
-        entered = _follow(draft, settling)
+    entered = _follow_first(draft, lines)
+    if draft.leaf is Leaf.SU_PARKED:
+        entered = _follow_first(draft, TABLE[Leaf.SU_PARKED][SETTLING]) or entered
     if entered:
         # An answer belongs to the entry that ordered it: every older order is void from here on.
         draft.epoch += 1
@@ -107,6 +106,14 @@ def _apply(invocation: Invocation, event: Event, env: Env) -> Step:
             draft.response = None
         ORDERS[draft.leaf](draft)
     return Step(draft.freeze(), tuple(draft.effects))
+
+
+def _follow_first(draft: Draft, lines: tuple[Line, ...]) -> bool:
+    """Follow the first line that matches; say whether a leaf was entered."""
+    for line in lines:
+        if line.matches(draft):
+            return _follow(draft, line)
+    return False
 
 
 def _follow(draft: Draft, line: Line) -> bool:
