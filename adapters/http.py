@@ -44,7 +44,7 @@ _NEVER_SENT: Final = (
 _CONNECTING: Final = frozenset(
     {"ClientConnectorError", "ConnectionTimeoutError", "InvalidURL", "NonHttpUrlClientError"}
 )
-_TIMEOUT: Final = {"timeout": {"connect": CONNECT_S, "pool": CONNECT_S, "read": None, "write": None}}
+TIMEOUT: Final = {"timeout": {"connect": CONNECT_S, "pool": CONNECT_S, "read": None, "write": None}}
 
 _MEANING: Final = {
     "ConnectTimeout": "no connection in time",
@@ -242,7 +242,7 @@ async def _exchange(
         return response
     body = bytearray()
     try:
-        fault = await _body(response, body, bytes_max)
+        fault = await _body(response, body, bytes_max, None if content is None else BODY_S)
     finally:
         await _close(response)
     return Reply(response.status_code, response.headers, bytes(body), fault)
@@ -252,7 +252,7 @@ async def _head(
     client: httpx.AsyncClient, method: str, url: str, headers: Mapping[str, str], content: bytes | None
 ) -> httpx.Response | Unsent | Lost:
     try:
-        request = httpx.Request(method, url, headers=dict(headers), content=content, extensions=dict(_TIMEOUT))
+        request = httpx.Request(method, url, headers=dict(headers), content=content, extensions=dict(TIMEOUT))
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         return Unsent(f"the request cannot be written ({type(error).__name__})")
     try:
@@ -263,7 +263,7 @@ async def _head(
         return Unsent(cause_of(error)) if never_sent(error) else Lost(cause_of(error))
 
 
-async def _body(response: httpx.Response, body: bytearray, bytes_max: int) -> str:
+async def _body(response: httpx.Response, body: bytearray, bytes_max: int, limit_s: float | None) -> str:
     """Read into `body`; "" or what is wrong with it. A known status is worth more than its body."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return "the body is compressed, which was not asked for"
@@ -271,14 +271,14 @@ async def _body(response: httpx.Response, body: bytearray, bytes_max: int) -> st
     if length.isdecimal() and (len(length) > 18 or int(length) > bytes_max):
         return f"the body is over {bytes_max} bytes"
     try:
-        async with asyncio.timeout(BODY_S if response.request.method == "POST" else None):
+        async with asyncio.timeout(limit_s):
             async for chunk in response.stream:  # type: ignore[union-attr]
                 body += chunk[: bytes_max - len(body) + 1]
                 if len(body) > bytes_max:
                     del body[bytes_max:]
                     return f"the body is over {bytes_max} bytes"
     except TimeoutError:
-        return f"the body did not end within {BODY_S:g} s"
+        return f"the body did not end within {limit_s} s"
     except Exception as error:
         return cause_of(error)
     return ""

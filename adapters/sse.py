@@ -4,7 +4,7 @@ The decoder keeps a line until its end and an event until its blank line, so a r
 sends one would fill the memory. Here the stream ends as soon as that much is pending.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 import httpx
@@ -44,7 +44,7 @@ def is_event_stream(response: httpx.Response) -> bool:
     return response.status_code == 200 and kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
-async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MAX) -> AsyncIterator[ServerSentEvent]:
+async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MAX) -> AsyncGenerator[ServerSentEvent]:
     """Yield the events of an open stream until it ends, breaks, or holds too much.
 
     Args:

@@ -21,7 +21,7 @@ The protocol has no cancel, no fence and no questions.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar, Final, Self
 
@@ -160,7 +160,7 @@ class ThreadAdapter:
                 return Unresolved(cause)
         return self._submitted(inv, answer)
 
-    async def watch(self, inv: Invocation, cursor: str) -> AsyncIterator[Progress]:
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
         try:
             url = self._url(inv, "stream")
         except ValueError:

@@ -231,7 +231,7 @@ def _message(body: bytes) -> tuple[str, Any]:
 
 async def _body(receive: Receive) -> bytes | None:
     """Read a whole request body; None when its sender went away or it is too long."""
-    body = b""
+    body = bytearray()
     while True:
         event = await receive()
         if event["type"] != "http.request":
@@ -240,7 +240,7 @@ async def _body(receive: Receive) -> bytes | None:
         if len(body) > BODY_BYTES_MAX:
             return None
         if not event.get("more_body"):
-            return body
+            return bytes(body)
 
 
 async def _drop(receive: Receive, send: Send) -> None:
