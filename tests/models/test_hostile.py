@@ -71,6 +71,12 @@ def test_corpus(error: str, data: bytes) -> None:
     attempt(data)
 
 
+@pytest.mark.parametrize("data", [pytest.param(d, id=n) for _, n, d in CASES if n.startswith(("ext_in", "body_map"))])
+def test_maps_and_extensions_are_refused_before_they_are_anyones_field(data: bytes) -> None:
+    with pytest.raises(Corrupt, match="not complete, valid msgpack"):
+        THREAD.decode(data)
+
+
 def test_corpus_names_are_unique() -> None:
     names = [name for _, name, _ in CASES]
     assert len(names) == len(set(names))
