@@ -11,6 +11,7 @@ Total time limits belong to the caller, who cancels; a cancelled exchange stops 
 
 import asyncio
 import errno
+import logging
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -199,6 +200,8 @@ def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") ->
         return Client(AiohttpTransport(connections_max=connections_max))
     if carrier == "aiohttp":
         raise ConfigError("carrier: aiohttp is not installed")
+    # At DEBUG it prints the heads of answers, in which a remote may echo the token.
+    logging.getLogger("httpcore.http11").setLevel(logging.INFO)
     limits = httpx.Limits(
         max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=3
     )

@@ -146,6 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 0
     return 0
 
 
