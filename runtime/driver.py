@@ -9,10 +9,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reattach.models.codec import decode_thread, encode_invocation, encode_thread
-
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, Transition, step_thread
+from reattach.models.codec import decode_thread, encode_invocation, encode_thread
 from reattach.models.effects import Count, Emit, Hold, Notify, RemoteEffect, Report
 from reattach.models.events import ThreadEvent
 from reattach.models.invocation import Invocation

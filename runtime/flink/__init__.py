@@ -1,0 +1,1 @@
+"""The Flink host: the only package that imports pyflink."""

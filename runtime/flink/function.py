@@ -1,0 +1,56 @@
+"""The ready function: `stream.key_by(request_key_of(...)).process(ReattachFunction(agents))`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyflink.datastream import KeyedProcessFunction
+
+from reattach.adapters.contract import AgentConfig
+from reattach.models.errors import InvalidRequest
+from reattach.models.identity import request_key
+from reattach.models.request import Request, parse_request
+from reattach.runtime.flink.host import Host, Output
+from reattach.runtime.flink.keys import key_of
+
+# Lines that cannot be read share a key: they are only passed on to the rejects.
+UNREADABLE = key_of("", "")
+LINE_BYTES_MAX = 64 * 1024 * 1024
+
+
+def request_key_of(value: str | bytes | Request) -> str:
+    """The key of a request or of a line of input, for `key_by(request_key_of, Types.STRING())`."""
+    try:
+        request = value if isinstance(value, Request) else parse_request(value, message_bytes_max=LINE_BYTES_MAX)
+    except InvalidRequest:
+        return UNREADABLE
+    return key_of(*request_key(request))
+
+
+class ReattachFunction(KeyedProcessFunction):
+    """Calls remote agents durably; one line of JSON in, one outcome as JSON text out.
+
+    Side outputs: `host.JOURNAL`, `host.PROGRESS`, `host.NOTICES`, `host.REJECTS`.
+    Needs thread mode. A function of your own embeds a `Host` in the same way:
+
+        class Mine(KeyedProcessFunction):
+            def __init__(self, agents):
+                self.host = Host(agents)
+            def open(self, context):
+                self.host.open(context)
+            def process_element(self, value, ctx):
+                yield from self.host.process(value, ctx)
+            def on_timer(self, timestamp, ctx):
+                yield from self.host.on_timer(timestamp, ctx)
+    """
+
+    def __init__(self, agents: Mapping[str, AgentConfig], **settings: Any) -> None:
+        self._host = Host(agents, **settings)
+
+    def open(self, runtime_context: Any) -> None:
+        self._host.open(runtime_context)
+
+    def process_element(self, value: str | bytes | Request, ctx: Any) -> Iterator[Output]:
+        yield from self._host.process(value, ctx)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Output]:
+        yield from self._host.on_timer(timestamp, ctx)
