@@ -1,7 +1,101 @@
-"""The command line's entry point."""
+"""The command line's entry point: commands, and what happens to their errors.
+
+An error is one line on standard error that says what to do; `--debug` shows the traceback as well.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 and 143 stopped by Ctrl-C or SIGTERM.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
 
 from reattach import __version__
+from reattach.models.errors import ConfigError, ReattachError
+from reattach.runtime.cli import agent, demo, diagram, run
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="reattach",
+    help="Durable remote-agent calls for Apache Flink: submit once, re-attach after a crash.",
+    epilog="Start with `reattach demo`. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 stopped.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 
 
-def run() -> None:
-    print(f"reattach {__version__}")
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"reattach {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+app.command("run")(run.command)
+app.command("agent")(agent.command)
+app.command("demo")(demo.command)
+app.command("diagram")(diagram.command)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: without the program's name.
+
+    Returns:
+        The exit code; see the module's text.
+    """
+    try:
+        code = app(args=list(arguments), prog_name="reattach", standalone_mode=False)
+    except TyperException as error:
+        return _say(error.format_message() + _hint(arguments), error.exit_code)
+    except ReattachError as error:
+        return _fail(arguments, str(error), USAGE if isinstance(error, ConfigError) else FAILED)
+    except (KeyboardInterrupt, Abort):
+        return _say("stopped", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        sys.stdout = None
+        return 0
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return _fail(arguments, f"{type(error).__name__}: {lines[0]} (--debug shows where)", FAILED)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(arguments: Sequence[str], message: str, code: int) -> int:
+    if "--debug" in arguments:
+        traceback.print_exc()
+    return _say(message, code)
+
+
+def _say(message: str, code: int) -> int:
+    sys.stderr.write(f"error: {message}\n" if code != INTERRUPTED else f"{message}\n")
+    return code
+
+
+def _hint(arguments: Sequence[str]) -> str:
+    command = next((one for one in arguments if not one.startswith("-")), "")
+    known = command in {registered.name for registered in app.registered_commands}
+    return f" (see reattach {command} --help)" if known else " (see reattach --help)"
+
+
+def entry() -> None:
+    """Run the command line of this process."""
+    sys.exit(main(sys.argv[1:]))

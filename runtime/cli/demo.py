@@ -1,0 +1,19 @@
+"""`reattach demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    calls: Annotated[int, typer.Option(min=10, max=5_000, help="How many calls.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Decides the calls' latencies.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the counts here.", metavar="FILE")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the demo's files in this folder.", metavar="FOLDER")] = None,
+) -> int:
+    """Kill a job in the middle and count what the server saw: with reattach, and with one naive callable.
+
+    Example: `reattach demo --calls 400 --json counts.json`
+    """
+    return 0

@@ -1,0 +1,160 @@
+"""The job of `reattach run`: request lines in, outcomes out exactly once, one process.
+
+    requests/*.jsonl -> FileSource -> lines -> key by (agent, thread) -> ReattachFunction -> FileSink
+                                                                             └ journal -> tally, FileSink
+
+The source never ends by itself: a bounded one would drop the pending timers when it does. Lines
+travel as bytes, since decoding would turn bytes that are not UTF-8 into text that nobody wrote.
+"""
+
+import base64
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyflink.common import Configuration, Duration, Encoder, JobClient, Types, WatermarkStrategy
+from pyflink.datastream import DataStream, FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
+from pyflink.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    FileSource,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamFormat,
+)
+
+from reattach.models.codec import decode_entry
+from reattach.models.lifecycle import Leaf
+from reattach.runtime.config import RunConfig
+from reattach.runtime.flink.function import ReattachFunction, request_key_of
+from reattach.runtime.flink.host import JOURNAL
+
+DISCOVERY_MS: Final = 250
+CHECKPOINTS_RETAINED: Final = 3
+RESTARTS_MAX: Final = 12
+TEMPORARY: Final = "tmp"
+GAUGE: Final = "reattach_calls_"
+LIVE_STATUSES: Final = ("NOT_STARTED", "SUBMITTED", "RUNNING")
+
+
+def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> JobClient:
+    """Build the job and start it in this process's JVM.
+
+    Args:
+        resume_from: folder of a completed checkpoint.
+        rest_port: a free port on the loopback interface.
+    """
+    settings = flink_settings(config, resume_from=resume_from, rest_port=rest_port)
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    environment = StreamExecutionEnvironment.get_execution_environment(configuration)
+    build(environment, config)
+    return environment.execute_async(config.job.name)
+
+
+def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> dict[str, str]:
+    """Flink's own settings for a job that must survive its process."""
+    job = config.job
+    settings = {
+        "python.execution-mode": "thread",
+        "python.executable": sys.executable,
+        "parallelism.default": str(job.parallelism),
+        "rest.port": str(rest_port),
+        "rest.bind-address": "127.0.0.1",
+        # What a killed JVM leaves behind is then found, and removed, at the next start.
+        "io.tmp.dirs": str(job.checkpoints / TEMPORARY),
+        "web.refresh-interval": "500",
+        "metrics.fetcher.update-interval": "1000",
+        "execution.checkpointing.interval": f"{job.checkpoint_interval_ms}ms",
+        "execution.checkpointing.dir": job.checkpoints.as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "execution.checkpointing.num-retained": str(CHECKPOINTS_RETAINED),
+        # A checkpoint that fails while the disk is full is not a reason to stop calls in flight.
+        "execution.checkpointing.tolerable-failed-checkpoints": "10",
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.initial-backoff": "200ms",
+        "restart-strategy.exponential-delay.max-backoff": "10s",
+        "restart-strategy.exponential-delay.backoff-multiplier": "2.0",
+        "restart-strategy.exponential-delay.reset-backoff-threshold": "1min",
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff": str(RESTARTS_MAX),
+    }
+    if resume_from is not None:
+        settings["execution.state-recovery.path"] = resume_from.as_uri()
+    return settings
+
+
+def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
+    """Add the job's operators; their uids tie them to what a checkpoint holds."""
+    job = config.job
+    source = (
+        FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), job.requests.as_uri())
+        .monitor_continuously(Duration.of_millis(DISCOVERY_MS))
+        .build()
+    )
+    lines = environment.from_source(source, WatermarkStrategy.no_watermarks(), "requests", Types.STRING())
+    calls = (
+        lines.uid("requests")
+        .flat_map(Lines(), Types.PICKLED_BYTE_ARRAY())
+        .uid("lines")
+        .key_by(request_key_of, Types.STRING())
+        .process(ReattachFunction(config.agents, concurrency_max=job.concurrency_max), Types.STRING())
+        .uid("calls")
+        .name("calls")
+    )
+    _sink(calls, job.outcomes, "outcomes", ".jsonl")
+    tallied = calls.get_side_output(JOURNAL).flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally")
+    if job.journal is not None:
+        _sink(tallied, job.journal, "journal", ".journal")
+
+
+class Lines(FlatMapFunction):
+    """Gives back the bytes that the source made text of, without blank lines."""
+
+    def flat_map(self, value: str) -> Iterator[bytes]:
+        if value and not value.isspace():
+            yield value.encode("latin-1")
+
+
+class Tally(FlatMapFunction):
+    """Counts live calls by status, for screens; passes journal entries on as text.
+
+    After a restore it counts from nothing: every live call then reports itself.
+
+    Args:
+        keep: pass the entries on.
+    """
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._calls: dict[tuple[str, str, str], Leaf] = {}
+        self._live = dict.fromkeys(LIVE_STATUSES, 0)
+        group = runtime_context.get_metrics_group()
+        for status in LIVE_STATUSES:
+            group.gauge(GAUGE + status, lambda status=status: self._live[status])
+
+    def flat_map(self, value: bytes) -> Iterator[str]:
+        entry = decode_entry(value)
+        call = entry.agent, entry.thread_id, entry.invocation_id
+        before = self._calls.pop(call, None)
+        if before is not None:
+            self._live[before.status.name] -= 1
+        if not entry.after.terminal:
+            self._calls[call] = entry.after
+            self._live[entry.after.status.name] += 1
+        if self._keep:
+            yield base64.b64encode(value).decode("ascii")
+
+
+def _sink(stream: DataStream, folder: Path, name: str, suffix: str) -> Any:
+    sink = (
+        FileSink.for_row_format(folder.as_uri(), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .with_output_file_config(OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(suffix).build())
+        .build()
+    )
+    return stream.sink_to(sink).uid(name).name(name)

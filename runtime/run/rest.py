@@ -1,0 +1,93 @@
+"""Flink's REST interface, as much of it as the runner needs. Every answer may be a few seconds old."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reattach.runtime.run.inbox import one_line
+
+TIMEOUT_S: Final = 3.0
+ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the job is.
+
+    Args:
+        state: Flink's word, such as RUNNING, RESTARTING, FAILED; "" when it did not answer.
+        running: every task runs.
+        checkpoints: completed ones, in this run.
+        failure: the latest failure in one line, "" for none.
+        failures: how many are on record.
+    """
+
+    state: str = ""
+    running: bool = False
+    checkpoints: int = 0
+    failure: str = ""
+    failures: int = 0
+
+
+class Rest:
+    """Asks about one job on this machine."""
+
+    def __init__(self, port: int, job_id: str) -> None:
+        self._base = f"http://127.0.0.1:{port}/jobs/{job_id}"
+        # No proxy from the environment stands between a process and itself.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._gauges: dict[str, tuple[str, list[str]]] = {}
+
+    def health(self) -> Health:
+        try:
+            job = self._get("")
+            counts = self._get("/checkpoints")["counts"]
+            history = (self._get("/exceptions").get("exceptionHistory") or {}).get("entries") or []
+        except (OSError, ValueError, KeyError):
+            return Health()
+        tasks = [vertex["status"] for vertex in job["vertices"]]
+        return Health(
+            state=job["state"],
+            running=bool(tasks) and all(task == "RUNNING" for task in tasks),
+            checkpoints=counts["completed"],
+            failure=root_cause(history[0].get("stacktrace", "")) if history else "",
+            failures=len(history),
+        )
+
+    def gauges(self, prefix: str) -> dict[str, int]:
+        """Sum gauges over all subtasks, by what follows `prefix` in their names."""
+        try:
+            return self._sums(prefix)
+        except (OSError, ValueError, KeyError):
+            return {}
+
+    def _sums(self, prefix: str) -> dict[str, int]:
+        if prefix not in self._gauges:
+            for vertex in self._get("")["vertices"]:
+                path = f"/vertices/{vertex['id']}/metrics"
+                names = [metric["id"] for metric in self._get(path) if f".{prefix}" in metric["id"]]
+                if names:
+                    self._gauges[prefix] = path, names
+        if prefix not in self._gauges:
+            return {}
+        path, names = self._gauges[prefix]
+        sums: dict[str, int] = {}
+        for metric in self._get(f"{path}?get={','.join(names)}"):
+            name = metric["id"].rsplit(prefix, 1)[1]
+            sums[name] = sums.get(name, 0) + int(float(metric["value"]))
+        return sums
+
+    def _get(self, path: str) -> Any:
+        with self._opener.open(self._base + path, timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(ANSWER_BYTES_MAX))
+
+
+def root_cause(trace: str) -> str:
+    """Find the line of a Java stack trace that says why, without the packages of its class."""
+    causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", trace, re.MULTILINE)
+    if not causes:
+        return one_line(trace.strip().split("\n", 1)[0], 500)
+    return one_line(re.sub(r"^(?:[\w$]+\.)+", "", causes[-1]), 500)
