@@ -247,11 +247,17 @@ def test_limit_of_the_whole() -> None:
         decode_thread(bytes(BLOB_BYTES_MAX + 1))
 
 
-def test_large_blobs_come_back_and_keep_no_memory() -> None:
+def test_large_blobs_come_back_and_keep_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    spare_packers: list[object] = []
+    spare_walkers: list[object] = []
+    monkeypatch.setattr(codec, "_packers", spare_packers)
+    monkeypatch.setattr(codec, "_walkers", spare_walkers)
     big = replace(REQUESTED, message=bytes(1_000_000))
+    assert decode_request(encode_request(big)) == big
+    assert spare_packers == spare_walkers == []
     for _ in range(3):
-        assert decode_request(encode_request(big)) == big
-    assert decode_request(encode_request(REQUESTED)) == REQUESTED
+        assert decode_request(encode_request(REQUESTED)) == REQUESTED
+        assert len(spare_packers) == len(spare_walkers) == 1
 
 
 def test_memory_that_runs_out_is_an_error_of_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
