@@ -87,7 +87,8 @@ def writes_ahead(d: Draft) -> bool:
 def never_sent(d: Draft) -> bool:
     """No earlier life of the job can have sent this call's POST (write-ahead only).
 
-    Without proof that the job was restored from its own latest checkpoint, only a request that is
+    True of NOT_STARTED only: a restored `holding` is in the very checkpoint whose completion let its
+    POST go. Without proof that the job was restored from its own latest checkpoint, only a request that is
     younger than every earlier life qualifies.
     """
     if not writes_ahead(d):

@@ -142,7 +142,6 @@ class Lifecycle(StateMachine):
     restored = (
         NS_PROBING.from_(NS_QUIET, NS_PROBING, NS_BACKING_OFF, cond="askable")
         | NS_QUIET.from_(NS_QUIET, NS_PROBING, NS_BACKING_OFF)
-        | SU_HOLDING.to(SU_HOLDING, cond="never_sent", unless="askable")
         | SU_PARKED.to(SU_PARKED, on="ask_again")
         | submitted.to(SU_PROBING, cond="askable")
         | submitted.to(SU_BACKING_OFF, cond="dedups")

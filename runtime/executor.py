@@ -27,7 +27,6 @@ from reattach.adapters.http import open_client
 from reattach.models.effects import RemoteEffect, Respond, Submit, Watch
 from reattach.models.events import Answered, Progressed, WatchEnded
 from reattach.models.invocation import Invocation
-from reattach.models.policy import Capabilities
 from reattach.runtime.calls import answer_without_sending, perform
 from reattach.runtime.streams import follow
 
@@ -86,11 +85,6 @@ class Executor:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def capabilities(self) -> dict[str, Capabilities]:
-        """What each agent's adapter declares."""
-        return {name: adapter.capabilities for name, adapter in self._adapters.items()}
 
     def order(self, key: str, effect: RemoteEffect, invocation: Invocation) -> None:
         """Carry `effect` out for the record it was ordered for. Thread-safe; after `close` a no-op."""

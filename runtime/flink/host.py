@@ -34,10 +34,10 @@ from reattach.models.events import Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.policy import SubmitAfter
 from reattach.models.request import Request, parse_request
 from reattach.runtime import incarnations, records
+from reattach.runtime.config import check_agents
 from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
 from reattach.runtime.flink.keys import KeyedBackend, parts_of
-from reattach.runtime.terms import terms_of
 
 STATE: Final = "reattach"
 JOURNAL: Final = OutputTag("reattach-journal", Types.PICKLED_BYTE_ARRAY())
@@ -96,7 +96,7 @@ class Host:
         self._now_ms = 0
         opened_ms = self._now()
         self._driver = Driver(
-            terms_of(self._agents, self._executor.capabilities),
+            check_agents(self._agents),
             incarnation=uuid.uuid4().hex,
             opened_ms=opened_ms,
             journal=self._journal,
@@ -107,9 +107,9 @@ class Host:
         self._foreign: set[str] = set()
         self._recoveries: list[tuple[int, str]] = []
         for key in self._backend.keys(STATE):
-            spread = self._spread_ms(key)
             self._foreign.add(key)
-            self._recoveries.append((opened_ms + scatter(key, spread), key))
+            spread_ms = self._restored_agent(key).policy.recovery_spread_ms
+            self._recoveries.append((opened_ms + scatter(key, spread_ms), key))
         heapq.heapify(self._recoveries)
 
     def process(self, value: str | bytes | Request, context: Any) -> Iterator[Output]:
@@ -150,9 +150,14 @@ class Host:
         self._now_ms = max(self._now_ms, time.time_ns() // 1_000_000)
         return self._now_ms
 
-    def _spread_ms(self, key: str) -> int:
-        agent = self._agents.get(parts_of(key)[0])
-        return agent.policy.recovery_spread_ms if agent is not None else 0
+    def _restored_agent(self, key: str) -> AgentConfig:
+        name = parts_of(key)[0]
+        if name not in self._agents:
+            raise ConfigError(
+                f"agents.{name}: the restored state holds calls of this agent, which is not configured any more; "
+                "put it back until they have ended"
+            )
+        return self._agents[name]
 
     def _parse(self, line: str | bytes) -> Request | str:
         try:

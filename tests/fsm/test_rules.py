@@ -281,15 +281,18 @@ class TestWriteAhead:
         sent = step(held.invocation, CheckpointCompleted(ident(held.invocation)), at)
         assert names(sent.effects) == ["Submit"]
 
-    def test_a_held_call_of_the_jobs_own_latest_checkpoint_was_never_sent(self) -> None:
+    @pytest.mark.parametrize("lineage", [True, False])
+    def test_a_restored_held_call_is_ambiguous(self, lineage: bool) -> None:
+        """The checkpoint that contains it is the one whose completion let its POST go."""
         held = started(env(of=blind(), lineage=True)).invocation
-        reborn = env(of=blind(), life="life-2", opened=QUIET, lineage=True)
-        assert step(held, Restored(), reborn).invocation.leaf is Leaf.SU_HOLDING
-
-    def test_any_other_restore_point_is_ambiguous(self) -> None:
-        held = started(env(of=blind(), lineage=True)).invocation
-        reborn = env(of=blind(), life="life-2", opened=QUIET, lineage=False)
+        reborn = env(of=blind(), life="life-2", opened=QUIET, lineage=lineage)
         assert step(held, Restored(), reborn).invocation.leaf is Leaf.SU_PARKED
+
+    def test_a_call_that_had_not_begun_in_the_jobs_own_latest_checkpoint_was_never_sent(self) -> None:
+        begun = begin(request(), env(of=blind()))
+        reborn = env(of=blind(), life="life-2", opened=QUIET, lineage=True)
+        again = step(begun, Restored(), reborn).invocation
+        assert step(again, TimeReached(), reborn).invocation.leaf is Leaf.SU_HOLDING
 
     def test_a_restored_post_without_a_handle_is_ambiguous(self) -> None:
         at = env(of=blind(), lineage=True)

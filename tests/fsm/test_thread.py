@@ -278,7 +278,7 @@ class TestDrain:
         effects = thread.on(TimeReached(), thread.state.wake_at_ms)
         assert kinds(effects) == ["Probe"]
         assert kinds(thread.probe(present(Phase.COMPLETED))) == ["Probe"]
-        assert thread.state is not None and thread.state.active is not None
+        assert thread.state.active is not None
         assert thread.state.active.id == "call-2"
 
     def test_a_trusted_absence_releases_it(self) -> None:
@@ -338,7 +338,7 @@ class TestDrain:
         assert thread.state is not None and thread.state.drain is not None
         assert thread.on(SubmitAnswered(post, Unresolved("again"))) == [Count("stale_answer")]
         assert thread.on(SubmitAnswered(post, Accepted("run-1"))) == [Count("late_fact")]
-        assert thread.state is not None and thread.state.drain is not None
+        assert thread.state.drain is not None
         assert thread.state.drain.invocation.handle == "run-1"
         assert thread.on(WatchEnded(thread.ident, "")) == [Count("late_fact")]
 

@@ -128,7 +128,8 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
             st.just(e.HandleLearned(old, "run-1")),
             st.builds(e.ProbeAnswered, st.just(old), ABSENTS),
         )
-        return draw(late)
+        fact: e.Event = draw(late)
+        return fact
     if kind == "order":
         generation = draw(st.sampled_from([inv.generation, inv.generation + 1]))
         return draw(
@@ -153,8 +154,8 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
     if inv.leaf not in ANSWERS:
         return e.TimeReached()
     make, answer = ANSWERS[inv.leaf]
-    fact: e.Event = make(ident, draw(answer))
-    return fact
+    event: e.Event = make(ident, draw(answer))
+    return event
 
 
 @st.composite

@@ -10,7 +10,7 @@ import httpx
 
 from reattach.adapters.contract import AgentConfig, Learn
 from reattach.models import answers as a
-from reattach.models.events import Answered, Ident
+from reattach.models.events import Ident
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Capabilities, Policy
 from reattach.runtime.executor import Executor
@@ -61,12 +61,14 @@ class ScriptedAdapter:
         return cls(config.options["script"])
 
     async def probe(self, inv: Invocation) -> a.ProbeAnswer:
-        return await self.script.play("probe", inv, a.Absent())
+        answer: a.ProbeAnswer = await self.script.play("probe", inv, a.Absent())
+        return answer
 
     async def submit(self, inv: Invocation, learn: Learn) -> a.SubmitAnswer:
         if "learn" in self.script.replies:
             learn(self.script.replies["learn"])
-        return await self.script.play("submit", inv, a.Accepted())
+        answer: a.SubmitAnswer = await self.script.play("submit", inv, a.Accepted())
+        return answer
 
     async def watch(self, inv: Invocation, cursor: str) -> AsyncIterator[a.Progress]:
         for number in range(self.script.replies.get("items", 0)):
@@ -74,16 +76,20 @@ class ScriptedAdapter:
         await self.script.play("watch", inv, None)
 
     async def fetch(self, inv: Invocation) -> a.FetchAnswer:
-        return await self.script.play("fetch", inv, a.NotReady())
+        answer: a.FetchAnswer = await self.script.play("fetch", inv, a.NotReady())
+        return answer
 
     async def cancel(self, inv: Invocation) -> a.CancelAnswer:
-        return await self.script.play("cancel", inv, a.Taken())
+        answer: a.CancelAnswer = await self.script.play("cancel", inv, a.Taken())
+        return answer
 
     async def fence(self, inv: Invocation) -> a.FenceAnswer:
-        return await self.script.play("fence", inv, a.Fenced())
+        answer: a.FenceAnswer = await self.script.play("fence", inv, a.Fenced())
+        return answer
 
     async def respond(self, inv: Invocation) -> a.SubmitAnswer:
-        return await self.script.play("respond", inv, a.Accepted())
+        answer: a.SubmitAnswer = await self.script.play("respond", inv, a.Accepted())
+        return answer
 
 
 def config(script: Script, **policy: Any) -> AgentConfig:
@@ -112,7 +118,7 @@ def until(what: Callable[[], bool], why: str) -> None:
         time.sleep(0.002)
 
 
-def facts(executor: Executor, count: int) -> list[tuple[str, Answered]]:
+def facts(executor: Executor, count: int) -> list[tuple[str, Any]]:
     """The next `count` facts; and no more than those."""
     until(lambda: executor.pending >= count, f"{count} facts, there are {executor.pending}")
     return executor.drain(count + 1)

@@ -58,19 +58,19 @@ EFFECTS = [
 
 
 @pytest.mark.parametrize(("effect", "answer"), EFFECTS)
-def test_every_order_has_one_answer_under_its_identity(make: Any, effect: Any, answer: type) -> None:
+def test_every_order_has_one_answer_under_its_identity(make: Any, effect: Any, answer: Any) -> None:
     executor, inv = make(), call("a")
     executor.order("k", effect(ident(inv)), inv)
     ((key, fact),) = facts(executor, 1)
     assert key == "k"
     assert isinstance(fact, answer)
-    assert fact.ident == ident(inv)  # type: ignore[attr-defined]
+    assert fact.ident == ident(inv)
     until(lambda: not executor.busy, "rest after the answer")
 
 
 @pytest.mark.parametrize(("effect", "answer"), EFFECTS)
 def test_an_adapter_that_breaks_loses_no_answer_and_tells_no_secret(
-    make: Any, script: Script, effect: Any, answer: type
+    make: Any, script: Script, effect: Any, answer: Any
 ) -> None:
     script.replies = {
         kind: RuntimeError("tok-123") for kind in ("probe", "submit", "fetch", "fence", "cancel", "respond", "watch")
@@ -84,15 +84,15 @@ def test_an_adapter_that_breaks_loses_no_answer_and_tells_no_secret(
 
 
 @pytest.mark.parametrize(("effect", "answer"), EFFECTS[:-1])
-def test_an_adapter_that_hangs_is_given_up(make: Any, script: Script, effect: Any, answer: type) -> None:
+def test_an_adapter_that_hangs_is_given_up(make: Any, script: Script, effect: Any, answer: Any) -> None:
     script.gate.clear()
     limits = {"submit_timeout_ms": 30, "probe_timeout_ms": 30, "fetch_timeout_ms": 30}
     executor, inv = make(policy=limits), call("a")
     executor.order("k", effect(ident(inv)), inv)
     ((_, fact),) = facts(executor, 1)
     assert isinstance(fact, answer)
-    assert isinstance(fact.answer, a.Unknown | a.Unresolved)  # type: ignore[attr-defined]
-    assert "30 ms" in fact.answer.cause  # type: ignore[attr-defined]
+    assert isinstance(fact.answer, a.Unknown | a.Unresolved)
+    assert "30 ms" in fact.answer.cause
     assert len(script.cancelled) == 1
 
 
@@ -116,7 +116,7 @@ class TestReads:
         until(lambda: len(script.cancelled) == 1, "its end")
         script.gate.set()
         ((_, fact),) = facts(executor, 1)
-        assert fact.ident.epoch == 2  # type: ignore[union-attr]
+        assert fact.ident.epoch == 2
 
     def test_and_of_one_that_waits_keeping_its_place(self, make: Any, script: Script) -> None:
         script.gate.clear()
@@ -127,7 +127,7 @@ class TestReads:
         until(lambda: executor.backlog == 2, "two waiting")
         executor.order("b", f.Probe(ident(calls[1], 2)), calls[1])
         script.gate.set()
-        got = [(key, fact.ident.epoch) for key, fact in facts(executor, 3)]  # type: ignore[union-attr]
+        got = [(key, fact.ident.epoch) for key, fact in facts(executor, 3)]
         assert got == [("a", 1), ("b", 2), ("c", 1)]
 
     def test_a_watch_gives_way_to_a_probe(self, make: Any, script: Script) -> None:
@@ -159,7 +159,7 @@ class TestSends:
         executor, inv = make(), call("a")
         executor.order("k", f.Submit(ident(inv), late), inv)
         executor.order("k", f.Respond(ident(inv), late), inv)
-        answered = [fact.answer for _, fact in facts(executor, 2)]  # type: ignore[union-attr]
+        answered = [fact.answer for _, fact in facts(executor, 2)]
         assert all(isinstance(answer, a.NotSent) for answer in answered)
         assert script.asked == []
 
@@ -177,7 +177,7 @@ class TestSends:
         monkeypatch.setattr("reattach.runtime.executor.time.time", lambda: real() - 3_600)
         until(lambda: real() * 1000 > soon + 50, "its validity to pass")
         script.gate.set()
-        answers = {key: fact.answer for key, fact in facts(executor, 2)}  # type: ignore[union-attr]
+        answers = {key: fact.answer for key, fact in facts(executor, 2)}
         assert isinstance(answers["b"], a.NotSent)
         assert script.asked == [("submit", "a")]
 
