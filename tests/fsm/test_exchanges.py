@@ -141,7 +141,7 @@ class TestFetching:
         failure = outcome(step(call, FetchAnswered(ident(call), answer), late)).failure  # type: ignore[arg-type]
         assert failure is not None
         assert (failure.code, failure.remote) == (FailureCode.DEADLINE_EXCEEDED, RemoteFate.ENDED)
-        assert outcome(step(call, TimeReached(), late))
+        assert outcome(step(call, TimeReached(), late)).status is Status.FAILED
 
     def test_a_result_that_is_gone_is_lost(self) -> None:
         call = fetching()

@@ -132,7 +132,7 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
         return fact
     if kind == "order":
         generation = draw(st.sampled_from([inv.generation, inv.generation + 1]))
-        return draw(
+        order: e.Event = draw(
             st.sampled_from(
                 [
                     e.CancelOrdered(inv.id, generation),
@@ -144,6 +144,7 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
                 ]
             )
         )
+        return order
     if inv.leaf is Leaf.SU_HOLDING:
         return e.CheckpointCompleted(ident)
     if inv.leaf is Leaf.RU_WATCHING:
