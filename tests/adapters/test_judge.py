@@ -24,7 +24,7 @@ def same(answer: ProbeAnswer, expected: Any) -> bool:
         return isinstance(answer, Unknown) and answer.final == (expected == "never")
     if expected == "failed":
         return isinstance(answer, Present) and answer.phase is Phase.FAILED and answer.failure is not None
-    return answer == expected
+    return bool(answer == expected)
 
 
 DERIVED = [

@@ -11,7 +11,7 @@ import pytest
 from reattach.adapters import http
 from reattach.adapters.sse import EVENT_BYTES_MAX, EventTooLong, events
 from reattach.adapters.thread import ThreadAdapter
-from reattach.models.answers import Present, ProbeAnswer, Progress, Unknown
+from reattach.models.answers import Absent, Present, ProbeAnswer, Progress, Unknown
 from tests.adapters import wire
 
 CARRIERS = ["aiohttp", "httpx"]
@@ -109,10 +109,17 @@ def test_an_answer_that_makes_no_sense_is_unknown(name: str) -> None:
     assert not answer.final
 
 
-def test_a_gateways_page_is_no_absence() -> None:
-    page = wire.reply(b"<h1>404 Not Found</h1>", "404 Not Found", "text/html")
+@pytest.mark.parametrize(("body", "kind"), [(b"<h1>404</h1>", "text/html"), (b"{}", "text/plain"), (b"", "")])
+def test_a_gateways_404_is_no_absence(body: bytes, kind: str) -> None:
+    page = wire.reply(body, "404 Not Found", kind)
     with wire.Server(wire.answers(page)) as server:
         assert isinstance(probe(server.url), Unknown)
+
+
+def test_the_agent_servers_404_is_an_absence() -> None:
+    with wire.Server(wire.answers(wire.reply(b'{"detail": "no such thread"}', "404 Not Found"))) as server:
+        assert probe(server.url) == Absent(None)
+        assert probe(server.url, thread_id="t", marker="last_message_id") == Absent("")
 
 
 def test_a_cached_answer_is_no_absence() -> None:

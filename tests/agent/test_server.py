@@ -109,6 +109,7 @@ def test_runs_go_on_over_a_kill_of_the_server(tmp_path: Path) -> None:
     async def submit(adapter: ThreadAdapter) -> None:
         for inv in calls:
             assert await adapter.submit(inv, ignore) == Accepted()
+        await ended(adapter, calls[0])
 
     async def read(adapter: ThreadAdapter) -> None:
         for inv in calls:
@@ -124,6 +125,7 @@ def test_runs_go_on_over_a_kill_of_the_server(tmp_path: Path) -> None:
         talk(served, read)
     summary = LogSummary.of_file(log)
     assert (summary.turns, summary.duplicates, summary.unfinished) == (20, 0, 0)
+    assert sum(record["kind"] == "end" for record in read_log(log)) == 20
 
 
 FAULTS = [
