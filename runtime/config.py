@@ -26,6 +26,7 @@ from reattach.models.policy import Policy, Terms
 PARALLELISM_MAX: Final = 64
 CONCURRENCY_MAX: Final = 10_000
 INTERVAL_MS_MAX: Final = 3_600_000
+OPTIONAL: Final = ("journal", "notices", "progress")
 CONFIG_BYTES_MAX: Final = 1024 * 1024
 
 
@@ -39,7 +40,7 @@ class JobConfig:
         outcomes: folder of committed outcome files.
         checkpoints: folder of Flink's checkpoints, the job's memory between two runs.
         rejects: file of malformed request lines.
-        journal: folder of journal files, None for no journal.
+        journal, notices, progress: folders for those outputs, None for none.
         logs: folder of Flink's and the workers' logs.
         parallelism: subtasks, all in one process.
         concurrency_max: remote requests in flight at once, per subtask.
@@ -52,6 +53,8 @@ class JobConfig:
     rejects: Path
     logs: Path
     journal: Path | None = None
+    notices: Path | None = None
+    progress: Path | None = None
     name: str = "reattach"
     parallelism: int = 1
     checkpoint_interval_ms: int = 1_000
@@ -133,7 +136,7 @@ def _job(base: Path, table: Mapping[str, Any]) -> JobConfig:
         outcomes=outcomes,
         checkpoints=checkpoints,
         rejects=_path(base, table, "rejects", outcomes.with_name(outcomes.name + ".rejects.txt")),
-        journal=_path(base, table, "journal") if "journal" in table else None,
+        **{name: _path(base, table, name) for name in OPTIONAL if name in table},
         logs=_path(base, table, "logs", checkpoints / "logs"),
         name=_text("job.name", table.get("name", "reattach"), 100),
         parallelism=_number("job.parallelism", table.get("parallelism", 1), 1, PARALLELISM_MAX),
@@ -150,8 +153,7 @@ def _job(base: Path, table: Mapping[str, Any]) -> JobConfig:
 def _apart(job: JobConfig) -> None:
     """Refuse folders that would feed on each other."""
     folders = {"requests": job.requests, "outcomes": job.outcomes, "checkpoints": job.checkpoints}
-    if job.journal is not None:
-        folders["journal"] = job.journal
+    folders |= {name: folder for name in OPTIONAL if (folder := getattr(job, name)) is not None}
     for name, folder in folders.items():
         if folder.exists() and not folder.is_dir():
             raise ConfigError(f"job.{name}: {folder} is not a folder")

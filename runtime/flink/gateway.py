@@ -12,6 +12,7 @@ It does not know jobs: `reattach.runtime.flink.job` does.
 """
 
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 _PR_SET_PDEATHSIG: Final = 1
 
 # One file per life of the JVM, bounded: a job may run for months, at one line per checkpoint.
-_LOGGING: Final = """\
+_LOG4J: Final = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.file.ref = File
 appender.file.type = RollingFile
@@ -84,7 +85,15 @@ def start_jvm(logs: Path, *, name: str, held: int) -> subprocess.Popen[bytes]:
         raise GatewayError(f"the JVM did not start: {_last_line(output) or error}; see {output.name}") from None
     finally:
         pyflink_gateway_server.Popen = original
+    # When the JVM ends, py4j logs a traceback for every object that it can no longer release.
+    logging.getLogger("py4j.java_gateway").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_about_py4j)
     return started[0]
+
+
+def _not_about_py4j(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not type(error).__module__.startswith("py4j.")
 
 
 def _prepare_environment(logs: Path, name: str) -> None:
@@ -94,9 +103,9 @@ def _prepare_environment(logs: Path, name: str) -> None:
     if os.environ.get("PATH", "").split(os.pathsep)[0] != folder:
         os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
     os.environ["JAVA_HOME"] = _java_home()
-    logging = logs / "log4j2.properties"
-    logging.write_text(_LOGGING, encoding="utf-8")
-    os.environ.setdefault("LOG4J_PROPERTIES", str(logging))
+    properties = logs / "log4j2.properties"
+    properties.write_text(_LOG4J, encoding="utf-8")
+    os.environ.setdefault("LOG4J_PROPERTIES", str(properties))
     os.environ["FLINK_LOG_DIR"] = str(logs)
     os.environ["FLINK_IDENT_STRING"] = name
 

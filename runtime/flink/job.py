@@ -25,16 +25,15 @@ from pyflink.datastream.connectors.file_system import (
 )
 
 from reattach.models.codec import decode_entry
-from reattach.models.lifecycle import Leaf
 from reattach.runtime.config import RunConfig
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
-from reattach.runtime.flink.host import JOURNAL
+from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
 
 DISCOVERY_MS: Final = 250
 CHECKPOINTS_RETAINED: Final = 3
 RESTARTS_MAX: Final = 12
 TEMPORARY: Final = "tmp"
-GAUGE: Final = "reattach_calls_"
+COUNTER: Final = "reattach_calls_"
 LIVE_STATUSES: Final = ("NOT_STARTED", "SUBMITTED", "RUNNING")
 
 
@@ -104,9 +103,15 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
         .name("calls")
     )
     _sink(calls, job.outcomes, "outcomes", ".jsonl")
-    tallied = calls.get_side_output(JOURNAL).flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally")
+    # PyFlink fails the job on a value for a side output that nobody asked for.
+    side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
+    tallied = side[JOURNAL].flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally").name("tally")
     if job.journal is not None:
         _sink(tallied, job.journal, "journal", ".journal")
+    if job.notices is not None:
+        _sink(side[NOTICES], job.notices, "notices", ".jsonl")
+    if job.progress is not None:
+        _sink(side[PROGRESS], job.progress, "progress", ".jsonl")
 
 
 class Lines(FlatMapFunction):
@@ -120,7 +125,8 @@ class Lines(FlatMapFunction):
 class Tally(FlatMapFunction):
     """Counts live calls by status, for screens; passes journal entries on as text.
 
-    After a restore it counts from nothing: every live call then reports itself.
+    After a restore it counts from nothing: every live call then reports itself. The counts are Java
+    counters: a Python gauge outlives its interpreter when a task restarts, and takes the JVM with it.
 
     Args:
         keep: pass the entries on.
@@ -130,21 +136,22 @@ class Tally(FlatMapFunction):
         self._keep = keep
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._calls: dict[tuple[str, str, str], Leaf] = {}
-        self._live = dict.fromkeys(LIVE_STATUSES, 0)
         group = runtime_context.get_metrics_group()
-        for status in LIVE_STATUSES:
-            group.gauge(GAUGE + status, lambda status=status: self._live[status])
+        self._live = {status: group.counter(COUNTER + status) for status in LIVE_STATUSES}
+        self._calls: dict[tuple[str, str, str], str] = {}
 
     def flat_map(self, value: bytes) -> Iterator[str]:
         entry = decode_entry(value)
         call = entry.agent, entry.thread_id, entry.invocation_id
-        before = self._calls.pop(call, None)
-        if before is not None:
-            self._live[before.status.name] -= 1
-        if not entry.after.terminal:
-            self._calls[call] = entry.after
-            self._live[entry.after.status.name] += 1
+        before = self._calls.pop(call, "")
+        after = "" if entry.after.terminal else entry.after.status.name
+        if after:
+            self._calls[call] = after
+        if before != after:
+            if before:
+                self._live[before].dec()
+            if after:
+                self._live[after].inc()
         if self._keep:
             yield base64.b64encode(value).decode("ascii")
 

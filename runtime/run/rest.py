@@ -39,7 +39,7 @@ class Rest:
         self._base = f"http://127.0.0.1:{port}/jobs/{job_id}"
         # No proxy from the environment stands between a process and itself.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        self._gauges: dict[str, tuple[str, list[str]]] = {}
+        self._metrics: dict[str, tuple[str, list[str]]] = {}
 
     def health(self) -> Health:
         try:
@@ -57,23 +57,23 @@ class Rest:
             failures=len(history),
         )
 
-    def gauges(self, prefix: str) -> dict[str, int]:
-        """Sum gauges over all subtasks, by what follows `prefix` in their names."""
+    def sums(self, prefix: str) -> dict[str, int]:
+        """Sum metrics over all subtasks, by what follows `prefix` in their names."""
         try:
-            return self._sums(prefix)
+            return self._ask_sums(prefix)
         except (OSError, ValueError, KeyError):
             return {}
 
-    def _sums(self, prefix: str) -> dict[str, int]:
-        if prefix not in self._gauges:
+    def _ask_sums(self, prefix: str) -> dict[str, int]:
+        if prefix not in self._metrics:
             for vertex in self._get("")["vertices"]:
                 path = f"/vertices/{vertex['id']}/metrics"
                 names = [metric["id"] for metric in self._get(path) if f".{prefix}" in metric["id"]]
                 if names:
-                    self._gauges[prefix] = path, names
-        if prefix not in self._gauges:
+                    self._metrics[prefix] = path, names
+        if prefix not in self._metrics:
             return {}
-        path, names = self._gauges[prefix]
+        path, names = self._metrics[prefix]
         sums: dict[str, int] = {}
         for metric in self._get(f"{path}?get={','.join(names)}"):
             name = metric["id"].rsplit(prefix, 1)[1]

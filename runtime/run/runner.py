@@ -102,7 +102,7 @@ class Runner:
             JobFailed: the job failed for good, or its JVM died.
         """
         job = self._config.job
-        for folder in (job.requests, job.outcomes, job.checkpoints, *([job.journal] if job.journal else [])):
+        for folder in (job.requests, job.outcomes, job.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
         lock = checkpoints.Lock(job.checkpoints)
         try:
@@ -179,13 +179,13 @@ class Runner:
         self._changed = len(self.inbox.changed)
 
     def _ask(self, rest: Rest) -> None:
-        from reattach.runtime.flink.job import GAUGE
+        from reattach.runtime.flink.job import COUNTER
 
         health = rest.health()
         if not health.state:
             return
         self._health = health
-        self._live = rest.gauges(GAUGE)
+        self._live = rest.sums(COUNTER)
         if health.state == "FAILED":
             raise JobFailed(f"the job failed: {health.failure or 'no cause on record'}; logs: {self._config.job.logs}")
         if health.state in ("CANCELED", "FINISHED", "SUSPENDED"):
