@@ -13,12 +13,10 @@ import asyncio
 import errno
 import logging
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -32,8 +30,6 @@ except ImportError:  # aiohttp is optional: httpx's own pool does the same work,
 CONNECT_S: Final = 5.0
 BODY_S: Final = 5.0
 CONNECTIONS_MAX: Final = 512
-TOKEN_CHARS_MAX: Final = 8192
-CAUSE_CHARS_MAX: Final = 200
 
 _NEVER_SENT: Final = (
     httpx.ConnectError,
@@ -63,12 +59,14 @@ class Reply:
     Args:
         body: at most the limit that was asked for.
         fault: "" when the body is whole, else one line on what is wrong with it.
+        over: the body was longer than the limit, and `body` is its beginning.
     """
 
     status: int
     headers: httpx.Headers
     body: bytes
     fault: str = ""
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,94 +84,6 @@ class Lost:
 
 
 Answer = Reply | Unsent | Lost
-
-
-class Endpoint:
-    """A base URL from the configuration and the token that goes with it.
-
-    The token is in no `repr`, and `clean` takes it out of what a remote says.
-    """
-
-    __slots__ = ("_headers", "_token", "base")
-
-    def __init__(self, base: str, token: str = "") -> None:
-        self.base = base.rstrip("/")
-        self._token = token
-        self._headers = {"Accept-Encoding": "identity", "User-Agent": "reattach"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.base!r})"
-
-    @classmethod
-    def configure(cls, name: str, url: str, token_env: str, environment: Mapping[str, str] | None = None) -> "Endpoint":
-        """Check an agent's `url` and look its token up.
-
-        Raises:
-            ConfigError: names the key and, for a token, the variable; never a value that may be secret.
-        """
-        where = f"agents.{name}"
-        try:
-            parts = urlsplit(url)
-            sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-        except ValueError:
-            sound = False
-        if not sound or re.search(r"[^!-~]", url):
-            raise ConfigError(f"{where}.url: must be an absolute http or https URL, such as 'https://host/base'")
-        if parts.username is not None or parts.password is not None:
-            raise ConfigError(f"{where}.url: must not hold credentials; name a variable in token_env instead")
-        if parts.query or parts.fragment or "?" in url or "#" in url:
-            raise ConfigError(f"{where}.url: must not have a query or a fragment")
-        return cls(url, _token(where, token_env, os.environ if environment is None else environment))
-
-    def url(self, *segments: str) -> str:
-        """Join path segments to the base; no id can leave its own segment.
-
-        Raises:
-            ValueError: a segment is empty or not Unicode text.
-        """
-        return "/".join((self.base, *map(escape, segments)))
-
-    def headers(self, **more: str) -> dict[str, str]:
-        return {**self._headers, **{name.replace("_", "-"): value for name, value in more.items()}}
-
-    def clean(self, text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
-        """Make one printable line without the token of what a remote has said."""
-        if self._token:
-            text = text[: chars_max + len(self._token)].replace(self._token, "***")
-        return one_line(text, chars_max)
-
-
-def _token(where: str, variable: str, environment: Mapping[str, str]) -> str:
-    if not variable:
-        return ""
-    token = environment.get(variable, "")
-    if not token:
-        raise ConfigError(f"{where}.token_env: the environment variable {variable} is not set")
-    if len(token) > TOKEN_CHARS_MAX or re.search(r"[^!-~]", token):
-        raise ConfigError(f"{where}.token_env: the value of {variable} is not a token (printable ASCII, no spaces)")
-    return token
-
-
-def escape(segment: str) -> str:
-    """Percent-encode an id as one path segment, dots alone included.
-
-    Guarantee: whatever the id, it stays one segment (tests/adapters/test_ids.py).
-    """
-    if not segment:
-        raise ValueError("an empty id has no place in a path")
-    if segment in (".", ".."):
-        # Unreserved, so `quote` leaves them, and every URL library would resolve them.
-        return segment.replace(".", "%2E")
-    return quote(segment, safe="")
-
-
-def one_line(text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
-    """Shorten foreign text to one printable line."""
-    short = text[: chars_max + 1]
-    line = "".join(c if c.isprintable() else " " for c in short)
-    return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
 
 
 class Client(httpx.AsyncClient):
@@ -248,7 +158,9 @@ async def _exchange(
         fault = await _body(response, body, bytes_max, None if content is None else BODY_S)
     finally:
         await _close(response)
-    return Reply(response.status_code, response.headers, bytes(body), fault)
+    over = len(body) > bytes_max
+    del body[bytes_max:]
+    return Reply(response.status_code, response.headers, bytes(body), fault, over)
 
 
 async def _head(
@@ -270,15 +182,11 @@ async def _body(response: httpx.Response, body: bytearray, bytes_max: int, limit
     """Read into `body`; "" or what is wrong with it. A known status is worth more than its body."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return "the body is compressed, which was not asked for"
-    length = response.headers.get("content-length", "")
-    if length.isdecimal() and (len(length) > 18 or int(length) > bytes_max):
-        return f"the body is over {bytes_max} bytes"
     try:
         async with asyncio.timeout(limit_s):
             async for chunk in response.stream:  # type: ignore[union-attr]
                 body += chunk[: bytes_max - len(body) + 1]
                 if len(body) > bytes_max:
-                    del body[bytes_max:]
                     return f"the body is over {bytes_max} bytes"
     except TimeoutError:
         return f"the body did not end within {limit_s} s"

@@ -29,6 +29,7 @@ import httpx
 
 from reattach.adapters import http
 from reattach.adapters.contract import AgentConfig, Learn
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import events, is_event_stream
 from reattach.adapters.thread_status import Status, judge, parse_status, to_json
 from reattach.models.answers import (
@@ -95,7 +96,7 @@ class ThreadAdapter:
     def __init__(
         self,
         client: httpx.AsyncClient,
-        endpoint: http.Endpoint,
+        endpoint: Endpoint,
         *,
         agent: str,
         marker: str = "",
@@ -131,7 +132,7 @@ class ThreadAdapter:
             raise ConfigError(f"{where}.options.marker: must be a path in the status answer, such as 'last_message_id'")
         return cls(
             client,
-            http.Endpoint.configure(config.name, config.url, config.token_env),
+            Endpoint.configure(config.name, config.url, config.token_env),
             agent=agent,
             marker=marker,
             result_bytes_max=config.policy.result_bytes_max,

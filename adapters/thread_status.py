@@ -5,10 +5,12 @@ gets into a cause only shortened, printable and without the token.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reattach.adapters.http import Endpoint, Reply
+from reattach.adapters.endpoint import Endpoint
+from reattach.adapters.http import Reply
 from reattach.models.answers import Absent, Phase, Present, ProbeAnswer, Unknown
 from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
@@ -38,6 +40,7 @@ class Status:
         marked: a marker is configured.
         result: JSON bytes, for `completed`.
         error: one line, for `failed`.
+        cut: why only the beginning of the answer was read; "" for a whole one.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Status:
     marked: bool = False
     result: bytes | None = None
     error: str = ""
+    cut: str = ""
 
 
 def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: Endpoint) -> Status | Unknown:
@@ -60,7 +64,7 @@ def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: 
     if isinstance(value, Unknown):
         return value
     if reply.status == 404:
-        return Status("not_started", marked=bool(path))
+        return Status("not_started", marked=bool(path), cut=reply.fault)
     name = value.get("status")
     if not isinstance(name, str) or name not in _NAMES:
         return Unknown(f"unknown status {endpoint.clean(repr(name), 40)}")
@@ -70,18 +74,21 @@ def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: 
     if isinstance(marker, Unknown):
         return marker
     result = None
-    if name == "completed":
+    if name == "completed" and reply.over:
+        # Longer than any result that is allowed, which is all that is asked of it.
+        result = reply.body
+    elif name == "completed":
         try:
             result = to_json(value.get("result"))
         except RecursionError:
             return Unknown("the result is nested too deep")
     error = endpoint.clean(_error_text(value.get("error")), FAILURE_CHARS_MAX) if name == "failed" else ""
-    return Status(name, marker, bool(path), result, error)
+    return Status(name, marker, bool(path), result, error, reply.fault)
 
 
 def _object(reply: Reply) -> dict[str, Any] | Unknown:
     what = "the answer" if reply.status != 404 else "the 404"
-    if reply.fault:
+    if reply.fault and not reply.over:
         return Unknown(f"HTTP {reply.status}, {reply.fault}")
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -89,6 +96,8 @@ def _object(reply: Reply) -> dict[str, Any] | Unknown:
         return Unknown(f"HTTP {reply.status}: {what} is not JSON by its content type")
     if reply.headers.get("age", "0").strip() not in ("", "0"):
         return Unknown(f"{what} comes from a cache")
+    if reply.over:
+        return _members(reply.body) or Unknown(f"HTTP {reply.status}, {reply.fault}")
     try:
         value = json.loads(reply.body.decode(), parse_constant=_no_constant)
     except RecursionError:
@@ -98,6 +107,25 @@ def _object(reply: Reply) -> dict[str, Any] | Unknown:
     except ValueError:
         return Unknown(f"{what} is not JSON")
     return value if isinstance(value, dict) else Unknown(f"{what} is not a JSON object")
+
+
+def _members(start: bytes) -> dict[str, Any]:
+    """Read the whole members at the start of an object that was too long to be read to its end."""
+    text = start.decode(errors="replace")
+    decoder = json.JSONDecoder()
+    members: dict[str, Any] = {}
+    opening = re.compile(r"\s*\{\s*").match(text)
+    try:
+        while opening:
+            key, end = decoder.raw_decode(text, opening.end())
+            colon = re.compile(r"\s*:\s*").match(text, end)
+            if colon is None or not isinstance(key, str):
+                break
+            members[key], end = decoder.raw_decode(text, colon.end())
+            opening = re.compile(r"\s*,\s*").match(text, end)
+    except (ValueError, RecursionError):
+        pass
+    return members
 
 
 def _no_constant(name: str) -> None:
@@ -142,6 +170,14 @@ def judge(status: Status, inv: Invocation) -> ProbeAnswer:
 
     Guarantee: never claims another turn's run or result (tests/adapters/test_judge.py).
     """
+    answer = _judge(status, inv)
+    if status.cut and not isinstance(answer, Present):
+        # What is missing might have shown this message.
+        return Unknown(status.cut)
+    return answer
+
+
+def _judge(status: Status, inv: Invocation) -> ProbeAnswer:
     if status.name == "started":
         return Unknown("'started' is not an answer to a status request")
     derived = not inv.request.thread_id

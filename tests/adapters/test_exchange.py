@@ -7,6 +7,8 @@ Every case is judged by what the *server* had: if it had the whole request, the 
 import asyncio
 import contextlib
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
@@ -313,3 +315,13 @@ def test_the_client_gives_up_a_silent_server_when_cancelled() -> None:
 
     with wire.Server(wire.is_silent) as server:
         assert run(work, "aiohttp") < 2
+
+
+def test_without_aiohttp_plain_httpx_carries() -> None:
+    code = (
+        "import sys; sys.modules['aiohttp'] = None\n"
+        "from reattach.adapters import http\n"
+        "print(type(http.open_client().wire).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "AsyncHTTPTransport"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reattach.adapters import http
+from reattach.adapters.endpoint import Endpoint, escape
 from reattach.adapters.thread import ThreadAdapter
 from tests.adapters import wire
 
@@ -17,7 +18,7 @@ IDS += ["\\..\\", ";x", "a\\b", "@host", "http://evil/", "//evil", "+", "&=", "*
 
 @given(st.text(min_size=1).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
 def test_an_escaped_id_is_one_segment_and_comes_back(text: str) -> None:
-    escaped = http.escape(text)
+    escaped = escape(text)
     assert unquote(escaped) == text
     assert escaped.isascii() and not set(escaped) & set("/\\?#&; ")
     assert escaped not in (".", "..")
@@ -26,14 +27,14 @@ def test_an_escaped_id_is_one_segment_and_comes_back(text: str) -> None:
 @pytest.mark.parametrize("bad", ["", "\ud800"])
 def test_what_has_no_bytes_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="empty|surrogates"):
-        http.escape(bad)
+        escape(bad)
 
 
 @pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
 def test_ids_stay_in_their_segment_on_the_wire(carrier: str) -> None:
     async def work(url: str) -> None:
         client = http.open_client(carrier=carrier)
-        adapter = ThreadAdapter(client, http.Endpoint(url + "/base/"), agent="..", marker="last_message_id")
+        adapter = ThreadAdapter(client, Endpoint(url + "/base/"), agent="..", marker="last_message_id")
         for one in IDS:
             await adapter.probe(wire.invocation(thread_id=one))
             await adapter.submit(wire.invocation(thread_id=one), lambda handle: None)

@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from reattach.adapters import http
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import EVENT_BYTES_MAX, EventTooLong, events
 from reattach.adapters.thread import ThreadAdapter
-from reattach.models.answers import Absent, Present, ProbeAnswer, Progress, Unknown
+from reattach.models.answers import Absent, Phase, Present, ProbeAnswer, Progress, Unknown
 from tests.adapters import wire
 
 CARRIERS = ["aiohttp", "httpx"]
@@ -21,7 +22,7 @@ MB = 1024 * 1024
 def probe(url: str, carrier: str = "aiohttp", *, thread_id: str = "", marker: str = "") -> ProbeAnswer:
     async def work() -> ProbeAnswer:
         client = http.open_client(carrier=carrier)
-        adapter = ThreadAdapter(client, http.Endpoint(url), agent="a", marker=marker, result_bytes_max=MB)
+        adapter = ThreadAdapter(client, Endpoint(url), agent="a", marker=marker, result_bytes_max=MB)
         try:
             async with asyncio.timeout(20):
                 return await adapter.probe(wire.invocation(thread_id=thread_id))
@@ -34,7 +35,7 @@ def probe(url: str, carrier: str = "aiohttp", *, thread_id: str = "", marker: st
 def watch(url: str, carrier: str = "aiohttp") -> list[Progress]:
     async def work() -> list[Progress]:
         client = http.open_client(carrier=carrier)
-        adapter = ThreadAdapter(client, http.Endpoint(url), agent="a")
+        adapter = ThreadAdapter(client, Endpoint(url), agent="a")
         try:
             async with asyncio.timeout(30):
                 return [item async for item in adapter.watch(wire.invocation(), "")]
@@ -64,11 +65,41 @@ def test_an_endless_body_is_left_at_the_limit(carrier: str) -> None:
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-def test_a_declared_length_over_the_limit_is_not_read(carrier: str) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999999999999\r\n\r\n"
-    with wire.Server(wire.answers(head)) as server:
-        answer = probe(server.url, carrier)
-    assert isinstance(answer, Unknown) and "over 2162688 bytes" in answer.cause
+def test_a_result_over_the_limit_is_known_to_be_one(carrier: str) -> None:
+    """Else the call would ask for it until its deadline. Only its length is used, by `result_too_large`."""
+    for start, end in (
+        (b'{"status": "completed", "result": "', b'"}'),
+        (b'{ "a" :[1], "status":"completed","result":[[', b"]]}"),
+    ):
+        body = start + b"1" * 5 * MB + end
+        with wire.Server(wire.answers(wire.reply(body))) as server:
+            answer = probe(server.url, carrier)
+        assert isinstance(answer, Present) and answer.result is not None and len(answer.result) > MB
+
+
+OVERLONG = [
+    b'{"status": "running", "x": "' + b"1" * 5 * MB + b'"}',
+    b'{"result": "' + b"1" * 5 * MB + b'", "status": "completed"}',
+    b'{"status": "completed", "thread_id": "t-other", "x": "' + b"1" * 5 * MB + b'"}',
+    b'{"status": "not_started", "x": "' + b"1" * 5 * MB + b'"}',
+    b" " * 5 * MB,
+    b"[" * 5 * MB,
+    b'{"a":' * MB,
+]
+
+
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
+@pytest.mark.parametrize("body", OVERLONG, ids=range(len(OVERLONG)))
+def test_another_answer_over_the_limit_is_no_absence(body: bytes, status: str) -> None:
+    with wire.Server(wire.answers(wire.reply(body, status))) as server:
+        answer = probe(server.url)
+    assert answer == Present(Phase.RUNNING) or (isinstance(answer, Unknown) and answer.cause)
+
+
+def test_an_overlong_answer_says_nothing_of_a_shared_thread_without_its_marker() -> None:
+    body = b'{"status": "completed", "result": "' + b"1" * 5 * MB + b'", "last_message_id": "call-1"}'
+    with wire.Server(wire.answers(wire.reply(body))) as server:
+        assert isinstance(probe(server.url, thread_id="t", marker="last_message_id"), Unknown)
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from reattach.adapters import http
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.answers import Accepted, NotSent, Occupied, Refused, SubmitAnswer, Unknown, Unresolved
 from reattach.models.invocation import Invocation
@@ -19,7 +20,7 @@ SHARED = wire.invocation(thread_id="t")
 def submit(url: str, inv: Invocation, *, token: str = "") -> SubmitAnswer:
     async def work() -> SubmitAnswer:
         client = http.open_client()
-        adapter = ThreadAdapter(client, http.Endpoint(url, token), agent="a", marker="last_message_id")
+        adapter = ThreadAdapter(client, Endpoint(url, token), agent="a", marker="last_message_id")
         try:
             async with asyncio.timeout(20):
                 return await adapter.submit(inv, lambda handle: None)
@@ -119,7 +120,7 @@ def test_nothing_listens() -> None:
 def test_what_the_protocol_lacks() -> None:
     async def work() -> None:
         client = http.open_client()
-        adapter = ThreadAdapter(client, http.Endpoint("http://127.0.0.1:9"), agent="a")
+        adapter = ThreadAdapter(client, Endpoint("http://127.0.0.1:9"), agent="a")
         assert isinstance(await adapter.cancel(OWN), Unknown) and isinstance(await adapter.fence(OWN), Unknown)
         assert isinstance(await adapter.respond(OWN), Refused)
         unmarked = await adapter.probe(SHARED)

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from reattach.adapters import http
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.answers import Absent, Accepted, Occupied, Phase, Present, Refused, Result, Unknown, Unresolved
 from reattach.runtime.agent.log import LogSummary, read_log
@@ -26,7 +27,7 @@ def talk(served: Served, work: Callable[[ThreadAdapter], Awaitable[Any]], marker
         client = http.open_client()
         try:
             async with asyncio.timeout(30):
-                return await work(ThreadAdapter(client, http.Endpoint(served.url), agent="a", marker=marker))
+                return await work(ThreadAdapter(client, Endpoint(served.url), agent="a", marker=marker))
         finally:
             await client.aclose()
 
@@ -259,7 +260,7 @@ def test_ten_thousand_runs_at_once(tmp_path: Path) -> None:
 
     async def main(url: str) -> float:
         client = http.open_client(connections_max=64)
-        adapter = ThreadAdapter(client, http.Endpoint(url), agent="a")
+        adapter = ThreadAdapter(client, Endpoint(url), agent="a")
         places = asyncio.Semaphore(64)
 
         async def one(number: int) -> None:
