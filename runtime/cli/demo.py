@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 
 def command(
@@ -16,4 +17,8 @@ def command(
 
     Example: `reattach demo --calls 400 --json counts.json`
     """
-    return 0
+    from reattach.runtime.demo.compare import compare
+
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    return 0 if compare(calls=calls, seed=seed, json_file=json_file, keep=keep, console=Console()) else 1

@@ -11,7 +11,7 @@ import base64
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyflink.common import Configuration, Duration, Encoder, JobClient, Types, WatermarkStrategy
 from pyflink.datastream import DataStream, FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
@@ -25,7 +25,7 @@ from pyflink.datastream.connectors.file_system import (
 )
 
 from reattach.models.codec import decode_entry
-from reattach.runtime.config import RunConfig
+from reattach.runtime.config import JobConfig, RunConfig
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
 
@@ -87,31 +87,34 @@ def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: in
 def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
+    calls = (
+        request_lines(environment, job)
+        .key_by(request_key_of, Types.STRING())
+        .process(ReattachFunction(config.agents, concurrency_max=job.concurrency_max), Types.STRING())
+        .uid("calls")
+        .name("calls")
+    )
+    commit(calls, job.outcomes, "outcomes", ".jsonl")
+    # PyFlink fails the job on a value for a side output that nobody asked for.
+    side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
+    tallied = side[JOURNAL].flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally").name("tally")
+    if job.journal is not None:
+        commit(tallied, job.journal, "journal", ".journal")
+    if job.notices is not None:
+        commit(side[NOTICES], job.notices, "notices", ".jsonl")
+    if job.progress is not None:
+        commit(side[PROGRESS], job.progress, "progress", ".jsonl")
+
+
+def request_lines(environment: StreamExecutionEnvironment, job: JobConfig) -> DataStream:
+    """Watch the requests folder; give each line as bytes."""
     source = (
         FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), job.requests.as_uri())
         .monitor_continuously(Duration.of_millis(DISCOVERY_MS))
         .build()
     )
     lines = environment.from_source(source, WatermarkStrategy.no_watermarks(), "requests", Types.STRING())
-    calls = (
-        lines.uid("requests")
-        .flat_map(Lines(), Types.PICKLED_BYTE_ARRAY())
-        .uid("lines")
-        .key_by(request_key_of, Types.STRING())
-        .process(ReattachFunction(config.agents, concurrency_max=job.concurrency_max), Types.STRING())
-        .uid("calls")
-        .name("calls")
-    )
-    _sink(calls, job.outcomes, "outcomes", ".jsonl")
-    # PyFlink fails the job on a value for a side output that nobody asked for.
-    side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
-    tallied = side[JOURNAL].flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally").name("tally")
-    if job.journal is not None:
-        _sink(tallied, job.journal, "journal", ".journal")
-    if job.notices is not None:
-        _sink(side[NOTICES], job.notices, "notices", ".jsonl")
-    if job.progress is not None:
-        _sink(side[PROGRESS], job.progress, "progress", ".jsonl")
+    return lines.uid("requests").flat_map(Lines(), Types.PICKLED_BYTE_ARRAY()).uid("lines").name("lines")
 
 
 class Lines(FlatMapFunction):
@@ -156,7 +159,8 @@ class Tally(FlatMapFunction):
             yield base64.b64encode(value).decode("ascii")
 
 
-def _sink(stream: DataStream, folder: Path, name: str, suffix: str) -> Any:
+def commit(stream: DataStream, folder: Path, name: str, suffix: str) -> None:
+    """Write a stream of lines into files that appear when the checkpoint that holds them is complete."""
     sink = (
         FileSink.for_row_format(folder.as_uri(), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
@@ -164,4 +168,4 @@ def _sink(stream: DataStream, folder: Path, name: str, suffix: str) -> Any:
         .with_output_file_config(OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(suffix).build())
         .build()
     )
-    return stream.sink_to(sink).uid(name).name(name)
+    stream.sink_to(sink).uid(name).name(name)

@@ -72,14 +72,29 @@ class Screen(Protocol):
     def update(self, snapshot: Snapshot) -> None: ...
 
 
+class Submit(Protocol):
+    """Builds a job and starts it; returns PyFlink's JobClient."""
+
+    def __call__(self, config: RunConfig, *, resume_from: Path | None, rest_port: int) -> Any: ...
+
+
 class Runner:
     """One run of one configured job.
 
     Args:
         resume_from: a checkpoint to start from instead of the latest one.
+        submit: builds and starts the job; None for `reattach.runtime.flink.job.submit`.
     """
 
-    def __init__(self, config: RunConfig, screen: Screen, *, resume_from: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        screen: Screen,
+        *,
+        resume_from: Path | None = None,
+        submit: Submit | None = None,
+    ) -> None:
+        self._submit = submit
         self._config = config
         self._screen = screen
         self._resume_from = resume_from
@@ -136,10 +151,10 @@ class Runner:
         self._screen.say(f"resuming from {resume_from}" if resume_from else "starting without a checkpoint")
         jvm = gateway.start_jvm(job.logs, name=job.name, held=lock.fileno())
         try:
-            from reattach.runtime.flink.job import submit
+            from reattach.runtime.flink import job as flink_job
 
             port = _free_port()
-            client = submit(self._config, resume_from=resume_from, rest_port=port)
+            client = (self._submit or flink_job.submit)(self._config, resume_from=resume_from, rest_port=port)
             return self._watch(client, Rest(port, str(client.get_job_id())), jvm)
         except JobFailed:
             raise
