@@ -1,0 +1,174 @@
+"""The canonical form of a world: what can still make a difference, and nothing else.
+
+Two worlds with one form have the same future, so the search visits only one of them. What is left
+out, and why nothing is hidden by it (tests/simulation/test_canon.py compares the futures of worlds
+that share a form):
+
+- Absolute times. The core only compares stamps with each other and with now, so each stamp is told
+  by its distance to the time from which on it no longer matters, 0 once it does not.
+- Counters for people (`steps`, `probes`, `spent_ms`, `entered_ms`, `attempts` without refusals), causes and
+  the scatter of `tries`: with backoffs of one unit every wait is one unit.
+- Epochs and names of incarnations: only "current or not" and "own or foreign" are ever compared.
+- In a checkpoint the tenure's stamps and the wake-ups: a restore resets the one and is due at once
+  by the other. The permit and the fence are kept, so that a core that failed to reset them would
+  be seen.
+- Checkpoints, once no crash is left to restore one.
+"""
+
+import hashlib
+import marshal
+from typing import Any
+
+from reattach.models.events import Answered
+from reattach.models.invocation import Invocation
+from reattach.models.lifecycle import Leaf
+from reattach.models.thread import ThreadState
+from reattach.runtime.explore.moves import Scenario
+from reattach.runtime.explore.world import Life, Post, Snapshot, World
+
+FAR_MS = 10**6
+LEAVES = {leaf: number for number, leaf in enumerate(Leaf)}
+_ASKING = frozenset({Leaf.NS_PROBING, Leaf.SU_PROBING, Leaf.RU_PROBING, Leaf.RU_RESPONDING_PROBING, Leaf.FAILED})
+_RUNNING = frozenset(leaf for leaf in Leaf if leaf.value.startswith("running"))
+
+
+class Canon:
+    """The forms of one scenario's worlds."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        terms = scenario.terms
+        policy = terms.policy
+        self.policy = policy
+        self.admission = terms.admission_ms
+        self.quiet = policy.overlap_ms + terms.settle_ms
+        self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
+        self.counts_attempts = scenario.refusals
+        self.writes_ahead = policy.submit_after.value == "checkpoint"
+
+    def key(self, world: World) -> bytes:
+        """16 bytes that stand for the form."""
+        return hashlib.blake2b(marshal.dumps(self.form(world), 0), digest_size=8).digest()
+
+    def form(self, world: World) -> tuple[Any, ...]:
+        now, left = world.now_ms, world.left
+        alive = {world.host.born: 1}
+        for number, zombie in enumerate(world.zombies):
+            alive[zombie.born] = 2 + number
+        memory = world.memory
+        return (
+            self._life(now, world.host),
+            tuple((self._life(now, z), z.dies_at_ms - now) for z in world.zombies),
+            tuple(self._post(now, post, world, alive) for post in world.posts),
+            tuple((t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns),
+            memory.created,
+            memory.fenced,
+            tuple(self._snapshot(now, s) for s in world.checkpoints) if left.crashes else (),
+            None if world.triggered is None else self._snapshot(now, world.triggered),
+            world.said,
+            tuple(left) if left.crashes else (0, 0, left.losses, 0),
+        )
+
+    def _life(self, now: int, life: Life) -> tuple[Any, ...]:
+        epoch = life.epoch
+        read = life.read
+        return (
+            self._thread(now, life.state, life),
+            max(0, life.opened_ms + self.quiet - now),
+            life.lineage,
+            life.position,
+            life.recovering,
+            None if read is None else (type(read.effect).__name__, self._about(read.inv), read.inv.handle),
+            tuple(self._answer(answer, epoch) for answer in life.inbox),
+            life.hold is not None,
+            life.emitted,
+        )
+
+    def _about(self, inv: Invocation) -> tuple[Any, ...]:
+        return inv.id, inv.generation, inv.slot
+
+    def _answer(self, event: Answered, epoch: int) -> tuple[Any, ...]:
+        ident = event.ident
+        answer = getattr(event, "answer", None)
+        return (
+            type(event).__name__, ident.invocation_id, ident.generation, ident.epoch == epoch,
+            type(answer).__name__, repr(answer),
+        )  # fmt: skip
+
+    def _post(self, now: int, post: Post, world: World, alive: dict[int, int]) -> tuple[Any, ...]:
+        whose = alive.get(post.owner, 0)
+        current = False
+        limit = 0
+        if whose:
+            owner = world.host if whose == 1 else world.zombies[whose - 2]
+            current = post.ident.epoch == owner.epoch
+            limit = max(0, post.limit_ms - now)
+        return post.stage, whose, self._about(post.inv), current, limit, post.by_ms - now
+
+    def _snapshot(self, now: int, snapshot: Snapshot) -> tuple[Any, ...]:
+        return self._thread(now, snapshot.state, None), snapshot.position, snapshot.emitted, snapshot.hold is not None
+
+    def _thread(self, now: int, state: ThreadState | None, life: Life | None) -> tuple[Any, ...] | None:
+        if state is None:
+            return None
+        drain = state.drain
+        own = life is not None and state.incarnation == life.name
+        return (
+            None if state.active is None else self._call(now, state.active, life),
+            None
+            if drain is None
+            else (
+                self._call(now, drain.invocation, life),
+                0 if life is None else max(0, drain.wake_at_ms - now),
+                max(0, drain.until_ms - now),
+            ),
+            tuple((q.request.invocation_id, q.cancelled) for q in state.queue),
+            tuple((s.invocation_id, s.generation, s.status.name) for s in state.tombstones),
+            max(0, state.sends_end_ms + self.admission - now) if own else 0,
+            state.after,
+        )
+
+    def _call(self, now: int, inv: Invocation, life: Life | None) -> tuple[Any, ...]:
+        policy = self.policy
+        tenure = inv.tenure
+        deadline = inv.request.deadline_ms or inv.request.requested_at_ms + policy.deadline_ms
+        remembered = inv.asked_at_ms + self.memory - now
+        failure = inv.failure
+        return (
+            inv.id,
+            inv.generation,
+            inv.slot,
+            LEAVES[inv.leaf],
+            min(FAR_MS, max(-policy.drain_max_ms, deadline - now)),
+            min(FAR_MS, max(0, remembered)),
+            min(inv.attempts, policy.submit_attempts_max) if self.counts_attempts else 0,
+            inv.cancels,
+            min(inv.absences, 1),
+            inv.streams,
+            inv.resend,
+            inv.cancelled,
+            inv.handle,
+            inv.question_id,
+            None if inv.response is None else inv.response.response_id,
+            inv.after,
+            None if failure is None else (failure.code.value, failure.remote.value),
+            tenure.permit,
+            tenure.fenced,
+            *(self._stamps(now, inv, life) if life is not None else ()),
+        )
+
+    def _stamps(self, now: int, inv: Invocation, life: Life) -> tuple[Any, ...]:
+        tenure = inv.tenure
+        if tenure.incarnation != life.name:
+            return ("foreign",)
+        opened, admission, ordered = life.opened_ms, self.admission, tenure.ordered_at_ms
+        asking = inv.leaf in _ASKING
+        sends_end = tenure.sends_end_ms
+        known = max(tenure.known_at_ms, opened) if inv.leaf in _RUNNING else 0
+        return (
+            max(0, inv.wake_at_ms - now),
+            max(0, sends_end + admission - now),
+            max(0, known + admission - now),
+            min(0, max(-self.quiet, ordered - opened - self.quiet)) if asking else 0,
+            min(0, max(-self.quiet, ordered - sends_end - admission)) if asking else 0,
+            ordered >= known + admission if asking and known else False,
+        )

@@ -1,0 +1,1 @@
+"""The simulated world: everything a job meets, as pure and seeded models."""
