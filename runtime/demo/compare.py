@@ -3,7 +3,9 @@
 import json
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,6 +20,18 @@ COMMANDS = {
 }
 
 
+ROWS = {
+    "calls": "calls",
+    "posts": "POSTs that the server received",
+    "turns": "runs that it started",
+    "duplicates": "duplicates: runs started again",
+    "lost": "lost: calls without a run or an outcome",
+    "reattached": "re-attached: going on at the crash, joined without a POST",
+    "read_after_crash": "results of earlier runs read after the crash",
+    "seconds": "seconds",
+}
+
+
 def compare(*, calls: int, seed: int, json_file: Path | None, keep: Path | None, console: Console) -> bool:
     """Run both jobs through the same crash and print what the server saw.
 
@@ -28,46 +42,42 @@ def compare(*, calls: int, seed: int, json_file: Path | None, keep: Path | None,
         TrialError: one of the processes did not do its part.
     """
     begun = time.monotonic()
-    counts: dict[str, Counts] = {}
     with tempfile.TemporaryDirectory(prefix="reattach-demo-", ignore_cleanup_errors=True) as scratch:
-        folder = keep if keep is not None else Path(scratch)
-        for name, command in COMMANDS.items():
-
-            def say(line: str, name: str = name) -> None:
-                console.print(f"[bold]{name}[/]: {line}", highlight=False, soft_wrap=True)
-
-            counts[name] = Trial(folder, name, command, calls=calls, seed=seed, say=say).run()
+        counts = _both(keep or Path(scratch), calls, seed, console)
     seconds = round(time.monotonic() - begun, 1)
     console.print(table(counts))
-    console.print(
-        "Counted from the server's log. Re-attached: runs that were going on at the crash and were joined "
-        "without a new POST.",
-        style="dim",
-        soft_wrap=True,
-    )
     if json_file is not None:
         whole = {name: asdict(one) for name, one in counts.items()} | {"calls": calls, "seed": seed, "seconds": seconds}
         json_file.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
     return counts["reattach"].duplicates == 0 and counts["reattach"].lost == 0
 
 
+def _both(folder: Path, calls: int, seed: int, console: Console) -> dict[str, Counts]:
+    """Run both trials side by side: each mostly waits."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(len(COMMANDS)) as pool:
+        running: dict[str, Future[Counts]] = {}
+        for name, command in COMMANDS.items():
+
+            def say(line: str, name: str = name) -> None:
+                console.print(f"[bold]{name:8}[/] {line}", highlight=False, soft_wrap=True)
+
+            trial = Trial(folder, name, command, calls=calls, seed=seed, say=say, stop=stop)
+            running[name] = pool.submit(trial.run)
+        try:
+            return {name: future.result() for name, future in running.items()}
+        finally:
+            stop.set()
+
+
 def table(counts: dict[str, Counts]) -> Table:
-    """One row per job."""
-    shown = Table(title="One crash in the middle")
+    """One column per job."""
+    shown = Table(title="One kill -9 in the middle, counted from the server's log")
     shown.add_column("")
-    columns = {
-        "calls": "calls",
-        "posts": "POSTs",
-        "turns": "turns",
-        "duplicates": "duplicates",
-        "lost": "lost",
-        "reattached": "re-attached",
-        "read_after_crash": "read after crash",
-        "seconds": "seconds",
-    }
-    for title in columns.values():
-        shown.add_column(title, justify="right")
-    for name, one in counts.items():
-        bad = one.duplicates + one.lost
-        shown.add_row(name, *(str(getattr(one, column)) for column in columns), style="red" if bad else "green")
+    for name in counts:
+        shown.add_column(name, justify="right")
+    for field, title in ROWS.items():
+        values = [getattr(one, field) for one in counts.values()]
+        bad = field in ("duplicates", "lost")
+        shown.add_row(title, *(f"[{'red' if value else 'green'}]{value}[/]" if bad else str(value) for value in values))
     return shown

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,7 @@ from reattach.runtime.run.checkpoints import latest
 LATENCY: Final = "2s-6s"
 BATCHES: Final = 10
 BATCH_S: Final = 0.5
-LOOK_S: Final = 0.05
-START_LIMIT_S: Final = 30.0
+LOOK_S: Final = 0.25
 PHASE_LIMIT_S: Final = 180.0
 ENDED_SHARE: Final = 0.35
 
@@ -45,8 +45,8 @@ url = "{url}"
 retention_ms = 86_400_000
 # The demo server shows a POST at once, and answers within two seconds: short bounds, short quiet time.
 admission_ms = 100
-submit_validity_ms = 1_000
-submit_timeout_ms = 2_000
+submit_validity_ms = 500
+submit_timeout_ms = 1_500
 """
 
 
@@ -83,11 +83,21 @@ class Trial:
         name: of the job, and of its folder.
         command: what runs the job, without the configuration file.
         say: takes a line on how it goes.
+        stop: set from outside to give up.
     """
 
     def __init__(
-        self, folder: Path, name: str, command: Sequence[str], *, calls: int, seed: int, say: Callable[[str], None]
+        self,
+        folder: Path,
+        name: str,
+        command: Sequence[str],
+        *,
+        calls: int,
+        seed: int,
+        say: Callable[[str], None],
+        stop: threading.Event,
     ) -> None:
+        self._stop = stop
         self._folder = folder / name
         self._name = name
         self._command = command
@@ -127,14 +137,14 @@ class Trial:
         next(batches)
         self._say("starting a server and the job")
         with self._job(config, "first") as job:
-            self._wait(job, lambda: self._summary().posts > 0, "the first POST")
+            self._wait(job, lambda: self._summary().posts > 0, "the server had a POST")
             for _ in batches:
-                time.sleep(BATCH_S)
+                self._stop.wait(BATCH_S)
             enough = ENDED_SHARE * len(self._ids)
             self._wait(
                 job,
                 lambda: self._ended() >= enough and latest(self._folder / "checkpoints") is not None,
-                "calls to end",
+                "enough runs had ended",
             )
             os.killpg(job.pid, signal.SIGKILL)
             crash_ms = time.time_ns() // 1_000_000
@@ -148,9 +158,7 @@ class Trial:
     def _second_life(self, config: Path) -> None:
         self._say("starting the job again from its last checkpoint")
         with self._job(config, "second") as job:
-            self._wait(job, lambda: job.poll() is not None, "the job to finish")
-            if job.returncode != 0:
-                raise TrialError(self._broken("second", f"ended with code {job.returncode}"))
+            self._wait(job, lambda: job.poll() == 0, "the job was done", "second")
 
     @contextlib.contextmanager
     def _agent(self) -> Iterator[str]:
@@ -200,14 +208,15 @@ class Trial:
             hidden.rename(hidden.with_name(f"{start:05}.jsonl"))
             yield
 
-    def _wait(self, job: "subprocess.Popen[bytes]", done: Callable[[], bool], what: str) -> None:
+    def _wait(self, job: "subprocess.Popen[bytes]", done: Callable[[], bool], what: str, life: str = "first") -> None:
         until = time.monotonic() + PHASE_LIMIT_S
         while not done():
             if job.poll() is not None:
-                raise TrialError(self._broken("first", f"ended with code {job.returncode} before {what}"))
+                raise TrialError(self._broken(life, f"ended with code {job.returncode} before {what}"))
             if time.monotonic() > until:
-                raise TrialError(self._broken("first", f"waited {PHASE_LIMIT_S:.0f} s for {what}"))
-            time.sleep(LOOK_S)
+                raise TrialError(self._broken(life, f"{PHASE_LIMIT_S:.0f} s have passed before {what}"))
+            if self._stop.wait(LOOK_S):
+                raise TrialError(f"{self._name}: stopped")
 
     def _broken(self, life: str, why: str) -> str:
         lines = (self._folder / f"{life}.out").read_text(errors="replace").strip().splitlines()
