@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from reattach.models.effects import Report
 from reattach.models.outcomes import Notice, Outcome
+from reattach.models.request import Request
 
 REJECT_CHARS_MAX: Final = 1_000
 
@@ -64,6 +65,9 @@ def notice_json(notice: Notice) -> str:
     )
 
 
-def reject_json(line: str, reason: str) -> str:
+def reject_json(value: str | bytes | Request, reason: str) -> str:
     """The rejects output: the line as it came, shortened, and why it was not taken."""
+    if isinstance(value, Request):
+        value = value.invocation_id
+    line = value.decode(errors="replace") if isinstance(value, bytes) else value
     return _line({"reason": reason, "line": line[:REJECT_CHARS_MAX], "chars": len(line)})

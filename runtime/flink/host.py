@@ -118,8 +118,7 @@ class Host:
         if isinstance(request, Request) and not self._driver.knows(request.agent):
             request = f"agent: no agent named {request.agent!r} is configured (known: {', '.join(self._agents)})"
         if not isinstance(request, Request):
-            line = value if isinstance(value, str) else str(value)
-            yield REJECTS, records.reject_json(line, request)
+            yield REJECTS, records.reject_json(value, request)
             return
         yield from self._apply(context.get_current_key(), Requested(request), context)
         self._arm(context)

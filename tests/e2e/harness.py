@@ -173,8 +173,19 @@ class World:
         """Wait until the job has stopped by itself."""
         assert self.job is not None
         job = self.job
-        until(lambda: job.child.poll() is not None, f"the job's own end; {job.text()[-2_000:]}", patience_s)
+        until(lambda: job.child.poll() is not None, "the job's own end", patience_s)
         assert job.child.returncode == 0, job.text()[-3_000:]
+
+    def until(self, what: Callable[[], Any], why: str, patience_s: float = PATIENCE_S) -> Any:
+        """Wait for a condition that must come true while the job lives."""
+
+        def alive() -> Any:
+            found = what()
+            job = self.job
+            assert found or job is None or job.child.poll() is None, f"the job ended: {job.text()[-2_000:]}"
+            return found
+
+        return until(alive, why, patience_s)
 
     def seen(self) -> LogSummary:
         return LogSummary.of_file(self.log, self.expected)

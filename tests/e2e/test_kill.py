@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import World, assert_each_once, random_moment, until, world
+from tests.e2e.harness import World, assert_each_once, random_moment, world
 
 pytestmark = pytest.mark.flink
 BASE = int(os.environ.get("REATTACH_SEED", "0"))
@@ -18,7 +18,7 @@ CALLS = 60
 
 
 def started(made: World) -> None:
-    until(lambda: made.kinds()["read"] > 0, "the job's first request")
+    made.until(lambda: made.kinds()["read"] > 0, "the job's first request")
 
 
 @pytest.mark.parametrize("seed", range(BASE + 1, BASE + 11), ids=lambda seed: f"seed-{seed}")
@@ -40,7 +40,7 @@ def test_killed_before_the_first_checkpoint(tmp_path: Path) -> None:
     with world(tmp_path / "w", job={"checkpoint_interval_ms": 3_600_000}) as made:
         made.ask(CALLS)
         made.start()
-        until(lambda: made.kinds()["turn"] >= CALLS // 2, "half of the calls running")
+        made.until(lambda: made.kinds()["turn"] >= CALLS // 2, "half of the calls running")
         made.kill()
         assert made.checkpoint_count() == 0
         made.config.write_text(made.config.read_text().replace("3600000", "500"))
@@ -53,9 +53,9 @@ def test_killed_with_a_checkpoint_completed_while_every_call_was_in_flight(tmp_p
     with world(tmp_path / "w", latency="12s-14s") as made:
         made.ask(CALLS)
         made.start()
-        until(lambda: made.kinds()["turn"] == CALLS, "all calls running")
+        made.until(lambda: made.kinds()["turn"] == CALLS, "all calls running")
         before = max((path.parent.name for path in made.checkpoints.glob("**/_metadata")), default="")
-        until(
+        made.until(
             lambda: max((path.parent.name for path in made.checkpoints.glob("**/_metadata")), default="") != before,
             "one more checkpoint",
         )
@@ -86,10 +86,10 @@ def test_an_older_checkpoint_emits_again_what_it_emitted_before(tmp_path: Path) 
     with world(tmp_path / "w", latency="1s-6s") as made:
         made.ask(CALLS)
         made.start()
-        until(lambda: made.kinds()["turn"] >= 10, "some calls running")
-        old = until(lambda: sorted(made.checkpoints.glob("**/chk-*/_metadata")), "a checkpoint")[-1].parent
+        made.until(lambda: made.kinds()["turn"] >= 10, "some calls running")
+        old = made.until(lambda: sorted(made.checkpoints.glob("**/chk-*/_metadata")), "a checkpoint")[-1].parent
         kept = tmp_path / "kept"
-        until(lambda: _copied(old, kept), "a copy of a whole checkpoint")
+        made.until(lambda: _copied(old, kept), "a copy of a whole checkpoint")
         made.finish()
         first = made.outcomes_of()
         assert_each_once(made)
@@ -107,7 +107,7 @@ def test_an_older_checkpoint_emits_again_what_it_emitted_before(tmp_path: Path) 
 
 
 def _more_reads(made: World, reads: int) -> None:
-    until(lambda: made.kinds()["read"] > reads, "requests of this life")
+    made.until(lambda: made.kinds()["read"] > reads, "requests of this life")
 
 
 def _copied(source: Path, target: Path) -> bool:

@@ -132,19 +132,15 @@ def facts(draw: st.DrawFn, inv: Invocation, env: Env) -> e.Event:
         return fact
     if kind == "order":
         generation = draw(st.sampled_from([inv.generation, inv.generation + 1]))
-        order: e.Event = draw(
-            st.sampled_from(
-                [
-                    e.CancelOrdered(inv.id, generation),
-                    e.AdoptOrdered(inv.id, generation, "run-1"),
-                    e.ResubmitOrdered(inv.id, generation, env.now_ms),
-                    e.AbandonOrdered(inv.id, generation),
-                    e.ResponseGiven(inv.id, generation, "r1", "q1", b"1"),
-                    e.ResponseGiven(inv.id, generation, "r2", "q2", b"2"),
-                ]
-            )
-        )
-        return order
+        orders: list[e.Event] = [
+            e.CancelOrdered(inv.id, generation),
+            e.AdoptOrdered(inv.id, generation, "run-1"),
+            e.ResubmitOrdered(inv.id, generation, env.now_ms),
+            e.AbandonOrdered(inv.id, generation),
+            e.ResponseGiven(inv.id, generation, "r1", "q1", b"1"),
+            e.ResponseGiven(inv.id, generation, "r2", "q2", b"2"),
+        ]
+        return draw(st.sampled_from(orders))
     if inv.leaf is Leaf.SU_HOLDING:
         return e.CheckpointCompleted(ident)
     if inv.leaf is Leaf.RU_WATCHING:

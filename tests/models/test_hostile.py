@@ -77,6 +77,21 @@ def test_maps_and_extensions_are_refused_before_they_are_anyones_field(data: byt
         THREAD.decode(data)
 
 
+@pytest.mark.parametrize("kind", CODECS)
+@pytest.mark.parametrize("words", ["x" * 100_000, b"x" * 100_000, ["x"] * 100_000, 2**60])
+@given(data=st.data())
+@settings(max_examples=3)
+def test_errors_are_short_whatever_they_complain_about(kind: str, words: Any, data: st.DataObject) -> None:
+    known = CODECS[kind].encode(data.draw(STRATEGIES[kind]))
+    blob = msgpack.unpackb(known, unicode_errors="surrogatepass")
+    attempt(msgpack.packb([1, words, []]))
+    attempt(msgpack.packb([1, kind, words]))
+    attempt(msgpack.packb([1, kind, [words, []]]))
+    for index in range(len(blob[2])):
+        body = [*blob[2][:index], words, *blob[2][index + 1 :]]
+        attempt(msgpack.packb([1, kind, body], unicode_errors="surrogatepass"))
+
+
 def test_corpus_names_are_unique() -> None:
     names = [name for _, name, _ in CASES]
     assert len(names) == len(set(names))
