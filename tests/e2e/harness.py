@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -186,6 +187,14 @@ class World:
             return found
 
         return until(alive, why, patience_s)
+
+    def control(self, order: str, body: Mapping[str, Any]) -> None:
+        """Change the server's rules, or let it forget."""
+        request = urllib.request.Request(
+            f"{self.url}/control/{order}", data=json.dumps(body).encode(), headers={"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert answer.status < 300
 
     def seen(self) -> LogSummary:
         return LogSummary.of_file(self.log, self.expected)
