@@ -129,7 +129,7 @@ class Shapes:
             return found[0], found[1](value)
 
         def decode(value: Any) -> Any:
-            if type(value) is not tuple or len(value) != 2 or type(value[0]) is not str:
+            if type(value) is not tuple or len(value) != 2:
                 raise fault(f"{title}: a pair of a name and fields expected, got {_brief(value)}")
             found = by_name.get(value[0])
             if found is None:
@@ -164,7 +164,7 @@ class Shapes:
         fault = self._fault
 
         def misshapen(value: Any) -> CodecError:
-            return fault(f"{title}: {title} with {len(parts)} fields expected, got {_brief(value)}")
+            return fault(f"{title} with {len(parts)} fields expected, got {_brief(value)}")
 
         def mistyped(*values: Any) -> CodecError:
             wrong = next(

@@ -78,7 +78,7 @@ def test_maps_and_extensions_are_refused_before_they_are_anyones_field(data: byt
 
 
 @pytest.mark.parametrize("kind", CODECS)
-@pytest.mark.parametrize("words", ["x" * 100_000, b"x" * 100_000, ["x"] * 100_000, 2**60])
+@pytest.mark.parametrize("words", ["x" * 100_000, b"x" * 100_000, ["x"] * 1_000, 2**60])
 @given(data=st.data())
 @settings(max_examples=3)
 def test_errors_are_short_whatever_they_complain_about(kind: str, words: Any, data: st.DataObject) -> None:
