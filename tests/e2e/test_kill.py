@@ -36,13 +36,20 @@ def test_killed_at_a_random_moment_and_restored_from_the_latest_checkpoint(tmp_p
         assert_each_once(made)
 
 
-def test_killed_before_the_first_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["an-empty-checkpoint", "no-checkpoint"])
+def test_killed_before_any_checkpoint_knew_of_a_post(tmp_path: Path, kept: str) -> None:
+    """Flink takes its first checkpoint as the job starts: it is restored, or lost as well."""
     with world(tmp_path / "w", job={"checkpoint_interval_ms": 3_600_000}) as made:
         made.ask(CALLS)
         made.start()
+        made.until(lambda: made.checkpoint_count() == 1, "the first checkpoint")
+        assert made.kinds()["post"] == 0
         made.until(lambda: made.kinds()["turn"] >= CALLS // 2, "half of the calls running")
         made.kill()
-        assert made.checkpoint_count() == 0
+        assert made.checkpoint_count() == 1
+        if kept == "no-checkpoint":
+            for checkpoint in made.checkpoints.glob("**/chk-*"):
+                shutil.rmtree(checkpoint)
         made.config.write_text(made.config.read_text().replace("3600000", "500"))
         made.start()
         made.finish()
