@@ -111,7 +111,7 @@ class Lifecycle(StateMachine):
         | NS_PROBING.to(NS_BACKING_OFF, on="note_silence")
         | SU_PROBING.to(SU_BACKING_OFF, on="note_silence")
         | SU_HOLDING.to(failed, cond="closing", on="fail_closed")
-        | SU_HOLDING.to(SU_HOLDING)
+        | stay(SU_HOLDING, on="hold_on")
         | SU_SENDING.to(SU_BACKING_OFF, cond="dedups", on="note_unresolved")
         | SU_SENDING.to(SU_FENCING, cond="fenceable", on="note_unresolved")
         | SU_SENDING.to(SU_PARKED, unless="askable", on=["note_unresolved", "doubt_fate"])

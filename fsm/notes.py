@@ -155,6 +155,11 @@ def report(d: Draft) -> None:
         d.effects.append(Report(d.request.invocation_id, d.generation, event.items))
 
 
+def hold_on(d: Draft) -> None:
+    """Wait on under the same order: to hold anew would make every slower checkpoint a stale answer."""
+    d.wake_at_ms = min(d.env.now_ms + d.policy.park_probe_ms, d.deadline_ms)
+
+
 def doubt_absence(d: Draft) -> None:
     answer = d.answer
     if not remembered(d):
@@ -315,7 +320,8 @@ NOTES: Final[dict[str, Callable[[Draft], None]]] = {
     note.__name__: note
     for note in (
         note_attempt, note_silence, await_quiet, note_unresolved, note_not_sent, note_refusal, permit_next,
-        note_fence, learn, learn_question, learn_still_open, note_absence, note_stream_end, report, doubt_absence,
+        note_fence, learn, learn_question, learn_still_open, note_absence, note_stream_end, report,
+        hold_on, doubt_absence,
         doubt_fate, doubt_lineage, ask_again, mark_cancelled, adopt, open_generation, count_from_order,
         take_response, note_response_sent, note_response_not_sent, note_response_taken, note_response_refused,
         refuse_order, ignore_repeat, fail_closed, fail_lost, fail_gone, fail_too_large, fail_rejected, fail_remote,

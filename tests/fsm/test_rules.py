@@ -281,6 +281,15 @@ class TestWriteAhead:
         sent = step(held.invocation, CheckpointCompleted(ident(held.invocation)), at)
         assert names(sent.effects) == ["Submit"]
 
+    def test_a_checkpoint_slower_than_the_wake_up_still_counts(self) -> None:
+        at = env(of=blind(), lineage=True)
+        held = started(at).invocation
+        later = env(held.wake_at_ms, of=blind(), lineage=True)
+        waiting = step(held, TimeReached(), later)
+        assert waiting.effects == ()
+        assert waiting.invocation.wake_at_ms > held.wake_at_ms
+        assert names(step(waiting.invocation, CheckpointCompleted(ident(held)), later).effects) == ["Submit"]
+
     @pytest.mark.parametrize("lineage", [True, False])
     def test_a_restored_held_call_is_ambiguous(self, lineage: bool) -> None:
         """The checkpoint that contains it is the one whose completion let its POST go."""

@@ -83,7 +83,7 @@ def test_entries_replay_to_the_same_record() -> None:
             record = begin(entry.event.request, env(entry.at_ms))
         else:
             assert record is not None
-            record = step(record, entry.event, env(entry.at_ms)).invocation  # type: ignore[arg-type]
+            record = step(record, entry.event, env(entry.at_ms)).invocation
         assert state_digest(record) == entry.state
         assert record.leaf is entry.after
 
