@@ -27,6 +27,7 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, NoticeKind, RemoteFate
 
 MESSAGE_CHARS_MAX: Final = 1_000
+SILENCES_MAX: Final = 10
 
 
 def _cause_of(d: Draft) -> str:
@@ -151,7 +152,10 @@ def report(d: Draft) -> None:
     if event.items:
         d.streams = 0
         d.cursor = event.items[-1].cursor or d.cursor
-        d.wake_at_ms = max(d.wake_at_ms, min(d.env.now_ms + d.policy.watch_silence_ms, d.deadline_ms))
+        silence = d.policy.watch_silence_ms
+        # A stream is not the truth: however lively, the run is asked about now and then.
+        latest = min(d.ordered_at_ms + SILENCES_MAX * silence, d.deadline_ms)
+        d.wake_at_ms = max(d.wake_at_ms, min(d.env.now_ms + silence, latest))
         d.effects.append(Report(d.request.invocation_id, d.generation, event.items))
 
 

@@ -101,6 +101,8 @@ class Policy:
         skew_max_ms: largest difference between the clock of the input and ours.
         deadline_ms: default life of a call, from its `requested_at_ms`.
         drain_max_ms: how long a thread waits for a run whose call has ended locally.
+        watch_silence_ms: a stream that brings nothing for so long is followed by a probe; a lively one
+            is after ten times as long.
         retention_ms: how long the remote remembers a run, where the adapter cannot know.
         tombstone_ttl_ms: how long a finished call is remembered against re-delivered input.
     """

@@ -156,7 +156,7 @@ def test_s15_a_run_that_never_ends_ends_here_at_its_deadline(tmp_path: Path) -> 
 
 def test_s20_known_once_and_unknown_now_is_lost(tmp_path: Path) -> None:
     """litellm #19899: a 404 after a 200, and the poll looped for ever."""
-    with world(tmp_path / "w", latency="120s", policy={"admission_ms": 500}) as made:
+    with world(tmp_path / "w", latency="120s", policy={"admission_ms": 500, "watch_silence_ms": 1_000}) as made:
         made.ask(5)
         made.start()
         made.until(lambda: made.kinds()["turn"] == 5, "all runs")

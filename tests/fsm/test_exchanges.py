@@ -82,6 +82,14 @@ class TestStreams:
         assert result.invocation.epoch == call.epoch
         assert result.invocation.wake_at_ms == QUIET + 15_000
 
+    def test_a_lively_stream_does_not_put_the_next_probe_off_for_ever(self) -> None:
+        """litellm #19899: a stream that goes on saying nothing true."""
+        call, now = watching().invocation, QUIET
+        for _ in range(200):
+            now += 1_000
+            call = step(call, Progressed(ident(call), (Progress(b"1"),)), env(now)).invocation
+        assert call.wake_at_ms == QUIET + 10 * 10_000
+
     def test_a_cursor_is_where_the_next_watch_starts(self) -> None:
         call = watching().invocation
         call = step(call, Progressed(ident(call), (Progress(b"1", "c1"),)), env()).invocation
