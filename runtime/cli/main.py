@@ -74,9 +74,16 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout = None
         return 0
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        return _fail(arguments, f"{type(error).__name__}: {lines[0]} (--debug shows where)", FAILED)
+        return _fail(arguments, f"{type(error).__name__}: {_first_line(error)} (--debug shows where)", FAILED)
     return code if isinstance(code, int) else 0
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        return (str(error).strip().splitlines() or [""])[0]
+    except Exception:
+        # Some foreign errors ask a process for their text, which may be gone.
+        return "its text is lost"
 
 
 def _fail(arguments: Sequence[str], message: str, code: int) -> int:

@@ -11,17 +11,19 @@ last of its processes is gone.
 It does not know jobs: `reattach.runtime.flink.job` does.
 """
 
+import contextlib
 import ctypes
 import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
 from reattach.models.errors import ConfigError, ReattachError
+from reattach.runtime.run.rest import root_cause
 
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 _PR_SET_PDEATHSIG: Final = 1
@@ -89,6 +91,24 @@ def start_jvm(logs: Path, *, name: str, held: int) -> subprocess.Popen[bytes]:
     logging.getLogger("py4j.java_gateway").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_about_py4j)
     return started[0]
+
+
+@contextlib.contextmanager
+def in_one_line(what: str) -> Iterator[None]:
+    """Turn a Java error into its last cause, now: its text lives in the JVM and dies with it.
+
+    Args:
+        what: begins the message.
+
+    Raises:
+        GatewayError: in place of py4j's.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        yield
+    except Py4JError as error:
+        raise GatewayError(f"{what}: {root_cause(str(error))}") from error
 
 
 def _not_about_py4j(record: logging.LogRecord) -> bool:

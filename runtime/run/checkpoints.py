@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -63,8 +64,11 @@ class Lock:
     yet, the next start waits for it: two jobs never drive the same calls.
     """
 
-    def __init__(self, folder: Path, *, wait_s: float = 15.0) -> None:
+    def __init__(self, folder: Path, *, wait_s: float = 15.0, say: Callable[[str], None] = lambda _line: None) -> None:
         """Take the lock.
+
+        Args:
+            say: is told when there is something to wait for.
 
         Raises:
             ConfigError: another job holds it and still does so after `wait_s` seconds.
@@ -72,14 +76,18 @@ class Lock:
         self.path = folder / LOCK_NAME
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         until = time.monotonic() + wait_s
+        told = False
         while not self._taken():
+            owner = self.path.read_text(encoding="utf-8").strip() or "unknown process"
             if time.monotonic() >= until:
-                owner = self.path.read_text(encoding="utf-8").strip()
                 os.close(self._fd)
                 raise ConfigError(
-                    f"job.checkpoints: {folder} is in use by another reattach run ({owner or 'unknown process'}); "
+                    f"job.checkpoints: {folder} is in use by another reattach run ({owner}); "
                     "end it first, or give this job a folder of its own"
                 )
+            if not told:
+                say(f"waiting for another reattach run to end ({owner})")
+                told = True
             time.sleep(0.1)
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"pid {os.getpid()}\n".encode(), 0)

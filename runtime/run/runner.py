@@ -119,7 +119,7 @@ class Runner:
         job = self._config.job
         for folder in (job.requests, job.outcomes, job.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
-        lock = checkpoints.Lock(job.checkpoints)
+        lock = checkpoints.Lock(job.checkpoints, say=self._screen.say)
         try:
             self._look()
             if job.idle_stop and self._missing() == 0:
@@ -153,8 +153,10 @@ class Runner:
         try:
             from reattach.runtime.flink import job as flink_job
 
-            port = _free_port()
-            client = (self._submit or flink_job.submit)(self._config, resume_from=resume_from, rest_port=port)
+            port, submit = _free_port(), self._submit or flink_job.submit
+            which = f" from {resume_from} (--from names another)" if resume_from else ""
+            with gateway.in_one_line(f"Flink did not start the job{which}"):
+                client = submit(self._config, resume_from=resume_from, rest_port=port)
             return self._watch(client, Rest(port, str(client.get_job_id())), jvm)
         except JobFailed:
             raise
@@ -172,7 +174,7 @@ class Runner:
                 raise JobFailed(self._died(jvm))
             self._look()
             if time.monotonic() - asked_s >= HEALTH_S:
-                self._ask(rest)
+                self.ask(rest)
                 asked_s = time.monotonic()
             self._screen.update(self.snapshot(self._phase()))
             if self._config.job.idle_stop and self._missing() == 0:
@@ -193,7 +195,12 @@ class Runner:
             )
         self._changed = len(self.inbox.changed)
 
-    def _ask(self, rest: Rest) -> None:
+    def ask(self, rest: Rest) -> None:
+        """Ask how the job is.
+
+        Raises:
+            JobFailed: it cannot go on.
+        """
         from reattach.runtime.flink.job import COUNTER
 
         health = rest.health()
