@@ -17,21 +17,29 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from reattach.adapters import registry
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http import open_client
 from reattach.models.effects import RemoteEffect, Respond, Submit, Watch
+from reattach.models.errors import ReattachError
 from reattach.models.events import Answered, Progressed, WatchEnded
 from reattach.models.invocation import Invocation
 from reattach.runtime.calls import answer_without_sending, perform
 from reattach.runtime.streams import follow
 
 CLOSE_TIMEOUT_S: Final = 15.0
-EVENTS_MAX: Final = 100_000
+GIVE_UP_S: Final = 5.0
+PROGRESS_BYTES_MAX: Final = 32 * 1024 * 1024
+_BATCH_BYTES: Final = 512
+
+
+class StillSending(ReattachError):
+    """A former incarnation's loop does not end, so it could still send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class Order:
     """One effect to carry out.
 
     Args:
-        until: for sends, the monotonic time in seconds after which it must not leave any more.
+        until: monotonic seconds after which a send must not leave any more.
     """
 
     key: str
@@ -76,6 +84,9 @@ class Executor:
         self._streams = 0
         self._scheduled = False
         self._closed = False
+        self._ending = False
+        self._progress_told = 0
+        self._progress_taken = 0
         self._adapters: dict[str, Adapter] = {}
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._run, name="reattach-executor", daemon=True)
@@ -92,8 +103,11 @@ class Executor:
             return
         until = 0.0
         if isinstance(effect, Submit | Respond):
-            # Two clocks: a wall clock that is set back must not prolong the right to send.
-            until = time.monotonic() + (effect.not_after_ms / 1000 - time.time())
+            # Two clocks, and the span itself: a wall clock that is set back, before or after the
+            # order was written, must not prolong the right to send.
+            policy = self._agents[invocation.request.agent].policy
+            left_s = effect.not_after_ms / 1000 - time.time()
+            until = time.monotonic() + min(left_s, policy.submit_validity_ms / 1000)
         self._inbox.append(Order(key, effect, invocation, until))
         if not self._scheduled:
             self._scheduled = True
@@ -103,7 +117,9 @@ class Executor:
     def drain(self, most: int) -> list[tuple[str, Answered]]:
         """Take at most `most` facts, oldest first, each with its key."""
         events = self._events
-        return [events.popleft() for _ in range(min(most, len(events)))]
+        taken = [events.popleft() for _ in range(min(most, len(events)))]
+        self._progress_taken += sum(_weight(fact) for _, fact in taken)
+        return taken
 
     @property
     def pending(self) -> int:
@@ -112,7 +128,11 @@ class Executor:
 
     @property
     def busy(self) -> bool:
-        """Something was ordered that may still bring a fact."""
+        """Something was ordered that may still bring a fact.
+
+        Read from another thread than the loop's, so an order is always put into its next place
+        before it leaves the last one, and the places are looked at in the order of its way.
+        """
         return bool(self._inbox or self._sends or self._reads or self._tasks or self._events)
 
     @property
@@ -124,17 +144,34 @@ class Executor:
         """Orders that have not been started."""
         return len(self._inbox) + len(self._sends) + len(self._reads)
 
+    @property
+    def ended(self) -> bool:
+        """Its loop is gone: nothing can be sent any more."""
+        return not self._thread.is_alive()
+
     def close(self) -> None:
         """End every exchange and the loop. Idempotent.
 
+        Raises:
+            StillSending: an adapter blocks the loop; call again later.
+
         Guarantee: after the return not one more byte is sent (tests/runtime/test_executor.py).
         """
-        if self._closed:
-            return
-        self._closed = True
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._loop.create_task, self._shut())
+        self.abandon()
         self._thread.join(CLOSE_TIMEOUT_S)
+        if not self.ended:
+            raise StillSending(
+                f"the loop of a former incarnation has not ended within {CLOSE_TIMEOUT_S:.0f} s: "
+                "an adapter blocks it (adapters must await, never sleep or compute for long)"
+            )
+
+    def abandon(self) -> None:
+        """Begin to close, without waiting for the end. Idempotent."""
+        self._closed = True
+        if not self._ending:
+            self._ending = True
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -148,77 +185,85 @@ class Executor:
         for name, config in self._agents.items():
             self._adapters[name] = registry.create(config, self._client)
 
+    def _end(self) -> None:
+        self._shutting = self._loop.create_task(self._shut())
+
     async def _shut(self) -> None:
         self._inbox.clear()
         self._sends.clear()
         self._reads.clear()
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
-            await self._client.aclose()
+            # An adapter that does not let itself be cancelled ends with the loop.
+            if tasks:
+                await asyncio.wait(tasks, timeout=GIVE_UP_S)
+            async with asyncio.timeout(GIVE_UP_S):
+                await self._client.aclose()
         self._loop.stop()
 
     def _accept(self) -> None:
         self._scheduled = False
         while self._inbox:
-            order = self._inbox.popleft()
+            order = self._inbox[0]
             if isinstance(order.effect, Submit | Respond):
                 self._sends.append(order)
-                continue
-            running = self._reading.pop(order.key, None)
-            if running is not None:
-                running.cancel()
-            # Assigning to a key that is there keeps its place in the queue.
-            self._reads[order.key] = order
+            else:
+                running = self._reading.pop(order.key, None)
+                if running is not None:
+                    running.cancel()
+                # Assigning to a key that is there keeps its place in the queue.
+                self._reads[order.key] = order
+            self._inbox.popleft()
         self._start()
 
     def _start(self) -> None:
         while self._in_flight < self._concurrency_max and not self._closed:
             if self._sends:
-                self._spawn(self._request(self._sends.popleft()))
-                self._in_flight += 1
-                continue
-            if not self._reads:
-                return
-            key = next(iter(self._reads))
-            order = self._reads.pop(key)
-            if isinstance(order.effect, Watch):
-                self._reading[key] = self._spawn(self._watch(order, order.effect))
+                self._begin(self._sends[0])
+                self._sends.popleft()
+            elif self._reads:
+                key, order = next(iter(self._reads.items()))
+                self._reading[key] = self._begin(order)
+                del self._reads[key]
             else:
-                self._reading[key] = self._spawn(self._request(order))
-                self._in_flight += 1
+                return
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(work)
+    def _begin(self, order: Order) -> asyncio.Task[None]:
+        if isinstance(order.effect, Watch):
+            task = self._loop.create_task(self._watch(order, order.effect))
+        else:
+            task = self._loop.create_task(self._request(order))
+            self._in_flight += 1
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(partial(self._done, order))
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, order: Order, task: asyncio.Task[None]) -> None:
+        # Not at the end of the coroutine: one that is cancelled before its first step never gets there.
+        if not isinstance(order.effect, Watch):
+            self._in_flight -= 1
+        if self._reading.get(order.key) is task:
+            del self._reading[order.key]
         self._tasks.discard(task)
-        if not self._closed:
-            self._start()
+        self._start()
 
     def _tell(self, key: str, event: Answered) -> None:
+        weight = _weight(event)
         # Progress is not the truth: it is dropped when the host is this far behind.
-        if not isinstance(event, Progressed) or len(self._events) < EVENTS_MAX:
+        if not weight or self._progress_told - self._progress_taken + weight <= PROGRESS_BYTES_MAX:
+            self._progress_told += weight
             self._events.append((key, event))
 
     async def _request(self, order: Order) -> None:
         key, effect = order.key, order.effect
+        if isinstance(effect, Submit | Respond) and _too_late(order.until, effect.not_after_ms):
+            self._tell(key, answer_without_sending(effect, "its time to be sent was over before its turn came"))
+            return
         config = self._agents[order.invocation.request.agent]
-        try:
-            if order.until and (time.monotonic() > order.until or time.time() * 1000 > effect.not_after_ms):  # type: ignore[union-attr]
-                self._tell(key, answer_without_sending(effect, "its time to be sent was over before its turn came"))
-                return
-            adapter = self._adapters[config.name]
-            answer = await perform(adapter, effect, order.invocation, config.policy, lambda e: self._tell(key, e))
-            self._tell(key, answer)
-        finally:
-            self._in_flight -= 1
-            if self._reading.get(key) is asyncio.current_task():
-                del self._reading[key]
+        adapter = self._adapters[config.name]
+        self._tell(key, await perform(adapter, effect, order.invocation, config.policy, partial(self._tell, key)))
 
     async def _watch(self, order: Order, effect: Watch) -> None:
         key = order.key
@@ -229,12 +274,23 @@ class Executor:
             return
         self._streams += 1
         try:
-            stream = self._adapters[config.name].watch(order.invocation, effect.cursor)
-            await follow(stream, effect.ident, lambda event: self._tell(key, event))
+            adapter = self._adapters[config.name]
+            await follow(
+                partial(adapter.watch, order.invocation, effect.cursor), effect.ident, partial(self._tell, key)
+            )
         finally:
             self._streams -= 1
-            if self._reading.get(key) is asyncio.current_task():
-                del self._reading[key]
+
+
+def _too_late(until: float, not_after_ms: int) -> bool:
+    return time.monotonic() > until or time.time() * 1000 > not_after_ms
+
+
+def _weight(event: Answered) -> int:
+    """Roughly the bytes of a batch of progress; 0 for everything else."""
+    if not isinstance(event, Progressed):
+        return 0
+    return _BATCH_BYTES + sum(len(item.data) for item in event.items)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -20,11 +20,17 @@ def take_over(place: Place, make: Callable[[], Executor]) -> Executor:
 
     Args:
         place: job id, operator id, index of the subtask.
+
+    Raises:
+        StillSending: the old holder does not end; it keeps the place, and nothing was made.
     """
     with _lock:
-        old = _open.pop(place, None)
+        old = _open.get(place)
         if old is not None:
             old.close()
+        # Those of jobs that were cancelled end by themselves (`Executor.abandon`).
+        for other in [one for one, executor in _open.items() if executor.ended]:
+            del _open[other]
         new = make()
         _open[place] = new
         return new
@@ -32,7 +38,7 @@ def take_over(place: Place, make: Callable[[], Executor]) -> Executor:
 
 def release(place: Place, executor: Executor) -> None:
     """Close an executor, and forget it if it still holds the place."""
+    executor.close()
     with _lock:
         if _open.get(place) is executor:
             del _open[place]
-    executor.close()

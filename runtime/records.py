@@ -1,6 +1,11 @@
-"""How outputs look to people and programs outside: one JSON object per line."""
+"""How outputs look to people and programs outside: one JSON object per line.
+
+Nothing here raises, whatever a remote or an adapter has put into a record: an output that cannot be
+written would fail the job, and again after each restart.
+"""
 
 import json
+import math
 from typing import Any, Final
 
 from reattach.models.effects import Report
@@ -8,14 +13,36 @@ from reattach.models.outcomes import Notice, Outcome
 from reattach.models.request import Request
 
 REJECT_CHARS_MAX: Final = 1_000
+DEEP: Final = 100
 
 
 def _line(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair has no bytes, and no way into a Java string: it stays an escape.
+        return json.dumps(value, separators=(",", ":"))
+    return text
 
 
 def _value(data: bytes | None) -> Any:
-    return json.loads(data) if data else None
+    """What the bytes say as JSON; as text where they are none, or where JSON has no such number."""
+    if not data:
+        return None
+    try:
+        value = json.loads(data, parse_constant=str, parse_float=_number)
+        if data.count(b"[") + data.count(b"{") > DEEP:
+            # It stands deeper in the output than it came, and reading allows more than writing.
+            json.dumps([[[[value]]]])
+        return value
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+
+
+def _number(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def outcome_json(outcome: Outcome) -> str:
@@ -65,9 +92,12 @@ def notice_json(notice: Notice) -> str:
     )
 
 
-def reject_json(value: str | bytes | Request, reason: str) -> str:
+def reject_json(value: object, reason: str) -> str:
     """The rejects output: the line as it came, shortened, and why it was not taken."""
     if isinstance(value, Request):
         value = value.invocation_id
-    line = value.decode(errors="replace") if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        line = value.decode(errors="replace")
+    else:
+        line = value if isinstance(value, str) else f"({type(value).__name__})"
     return _line({"reason": reason, "line": line[:REJECT_CHARS_MAX], "chars": len(line)})

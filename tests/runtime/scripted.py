@@ -39,7 +39,7 @@ class Script:
             while not self.gate.is_set():
                 await asyncio.sleep(0.002)
             reply = self.replies.get(kind, usual)
-            if isinstance(reply, Exception):
+            if isinstance(reply, BaseException):
                 raise reply
             return reply
         except asyncio.CancelledError:
