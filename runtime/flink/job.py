@@ -8,6 +8,7 @@ travel as bytes, since decoding would turn bytes that are not UTF-8 into text th
 """
 
 import base64
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,8 @@ def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> Jo
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
+    # Thread mode has no worker processes; without this, PyFlink starts a server for them in the client.
+    os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink named it
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     build(environment, config)
     return environment.execute_async(config.job.name)
