@@ -133,6 +133,12 @@ def twice_absent(d: Draft) -> bool:
     return d.absences >= 1 and d.ordered_at_ms >= since + d.env.terms.admission_ms
 
 
+def overtaken(d: Draft) -> bool:
+    """The thread shows a later turn than this one: its run has ended, since turns do not overlap."""
+    answer = d.answer
+    return isinstance(answer, Absent) and answer.after is not None and answer.after not in d.after
+
+
 def has_result(d: Draft) -> bool:
     return isinstance(d.answer, Present) and d.answer.result is not None
 
@@ -177,7 +183,7 @@ GUARDS: Final[dict[str, Callable[[Draft], bool]]] = {
     for guard in (
         overdue, closing, exhausted, trusted, admissible, remembered, credible, dedups, fenceable, askable,
         writes_ahead, never_sent, permitted, resending, refused_for_good, unanswerable, can_cancel, cancel_due,
-        twice_absent, has_result, too_large, retries, same_question, answers_question, same_response,
+        twice_absent, overtaken, has_result, too_large, retries, same_question, answers_question, same_response,
         fails_ambiguous, resubmits_ambiguous,
     )
 }  # fmt: skip

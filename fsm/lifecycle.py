@@ -164,6 +164,7 @@ class Lifecycle(StateMachine):
         | SU_PROBING.to(SU_FENCING, cond="fenceable")
         | SU_PROBING.to(SU_QUIET, on="await_quiet")
         | SU_PARKED.to(SU_PARKED)
+        | failed.from_(RU_PROBING, RU_RESPONDING_PROBING, cond="overtaken", on="fail_overtaken")
         | failed.from_(RU_PROBING, RU_RESPONDING_PROBING, cond="twice_absent", on="fail_lost")
         | failed.from_(RU_PROBING, RU_RESPONDING_PROBING, cond="closing", on="fail_closed")
         | RU_WATCHING.from_(RU_PROBING, RU_RESPONDING_PROBING, on="note_absence")

@@ -287,6 +287,12 @@ def fail_lost(d: Draft) -> None:
     _fail(d, FailureCode.LOST, "the remote knew this run and no longer does", RemoteFate.UNKNOWN)
 
 
+def fail_overtaken(d: Draft) -> None:
+    """The remote shows only its newest turn, and that is a later one."""
+    message = "the run ended, and a later turn of the thread has taken the place of its result"
+    _fail(d, FailureCode.LOST, message, RemoteFate.ENDED)
+
+
 def fail_gone(d: Draft) -> None:
     _fail(d, FailureCode.LOST, "the run ended, its result is gone", RemoteFate.ENDED)
 
@@ -328,7 +334,7 @@ NOTES: Final[dict[str, Callable[[Draft], None]]] = {
         hold_on, doubt_absence,
         doubt_fate, doubt_lineage, ask_again, mark_cancelled, adopt, open_generation, count_from_order,
         take_response, note_response_sent, note_response_not_sent, note_response_taken, note_response_refused,
-        refuse_order, ignore_repeat, fail_closed, fail_lost, fail_gone, fail_too_large, fail_rejected, fail_remote,
+        refuse_order, ignore_repeat, fail_closed, fail_lost, fail_overtaken, fail_gone, fail_too_large, fail_rejected, fail_remote,
         fail_cancelled, fail_ambiguous, complete,
     )
 }  # fmt: skip

@@ -200,27 +200,49 @@ def test_probes_that_fail_during_recovery_are_only_asked_again(tmp_path: Path) -
         assert made.seen().posts == 20
 
 
+def turns(made: World, threads: int, each: int) -> None:
+    now = int(time.time() * 1000)
+    rows = [
+        {
+            "invocation_id": f"t{thread}-{turn}",
+            "agent": "echo",
+            "thread_id": f"thread/{thread}",
+            "turn": turn,
+            "message": {"from": f"t{thread}-{turn}"},
+            "requested_at_ms": now,
+        }
+        for turn in range(1, each + 1)
+        for thread in range(threads)
+    ]
+    made.drop("turns", [json.dumps(row) for row in rows])
+    made.expected += [str(row["invocation_id"]) for row in rows]
+
+
 def test_several_turns_of_one_thread_come_in_order(tmp_path: Path) -> None:
     with world(tmp_path / "w", latency="500ms-1s", options={"marker": "last_message_id"}) as made:
-        now = int(time.time() * 1000)
-        rows = [
-            {
-                "invocation_id": f"t{thread}-{turn}",
-                "agent": "echo",
-                "thread_id": f"thread/{thread}",
-                "turn": turn,
-                "message": {"from": f"t{thread}-{turn}"},
-                "requested_at_ms": now,
-            }
-            for turn in range(1, 6)
-            for thread in range(8)
-        ]
-        made.drop("turns", [json.dumps(row) for row in rows])
-        made.expected += [str(row["invocation_id"]) for row in rows]
+        turns(made, threads=8, each=5)
         made.start()
-        made.until(lambda: made.kinds()["turn"] >= 12, "some turns")
-        restart(made)
         made.finish()
         assert_each_once(made)
         for name, (outcome,) in made.outcomes_of().items():
             assert outcome["result"]["turn"] == int(name.rsplit("-", 1)[1])
+
+
+def test_several_turns_of_one_thread_are_killed_and_none_runs_twice(tmp_path: Path) -> None:
+    """A server that shows its newest turn only may have moved on from a turn whose outcome was not
+    committed yet: that one is reported as lost, with its run ended, and never run again."""
+    with world(tmp_path / "w", latency="500ms-1s", options={"marker": "last_message_id"}) as made:
+        turns(made, threads=8, each=5)
+        made.start()
+        made.until(lambda: made.kinds()["turn"] >= 12, "some turns")
+        restart(made)
+        made.finish()
+        seen, outcomes = made.seen(), made.outcomes_of()
+        assert (seen.duplicates, seen.lost) == (0, 0)
+        assert set(outcomes) == set(made.expected)
+        for name, rows in outcomes.items():
+            (outcome,) = rows
+            if outcome["status"] == "COMPLETED":
+                assert outcome["result"]["turn"] == int(name.rsplit("-", 1)[1])
+            else:
+                assert (outcome["failure"]["code"], outcome["failure"]["remote"]) == ("lost", "ended")

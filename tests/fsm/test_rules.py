@@ -417,6 +417,14 @@ class TestTurns:
         asked = step(fresh, TimeReached(), env()).invocation
         assert names(probed(asked, Absent(after="call-1"), env()).effects) == ["Submit"]
 
+    def test_a_later_turn_proves_that_a_known_run_has_ended(self) -> None:
+        """After a restore the thread may be a turn ahead; a remote that shows the newest only has lost the result."""
+        watched = watching().invocation
+        asked = step(watched, TimeReached(), env(watched.wake_at_ms)).invocation
+        failure = outcome(probed(asked, Absent(after="call-2"), env(watched.wake_at_ms))).failure
+        assert failure is not None
+        assert (failure.code, failure.remote) == (FailureCode.LOST, RemoteFate.ENDED)
+
     def test_a_thread_that_forgot_its_turns_means_ambiguous(self) -> None:
         fresh = begin(request("call-2"), env(), after=("call-1",))
         asked = step(fresh, TimeReached(), env()).invocation
