@@ -9,7 +9,8 @@ from typing import Final
 
 from reattach.fsm.backoff import backoff_ms
 from reattach.fsm.draft import Draft
-from reattach.fsm.guards import credible, never_sent, quiet_until_ms, remembered, trusted
+from reattach.fsm.endings import ENDINGS
+from reattach.fsm.guards import quiet_until_ms, remembered
 from reattach.models.answers import Absent, Accepted, NotSent, Present, Refused, Unknown, Unresolved
 from reattach.models.effects import Count, Notify, Report
 from reattach.models.events import (
@@ -23,10 +24,8 @@ from reattach.models.events import (
 )
 from reattach.models.identity import marker_of
 from reattach.models.invocation import AFTER_MAX, Response
-from reattach.models.lifecycle import Leaf, Status
-from reattach.models.outcomes import Failure, FailureCode, NoticeKind, RemoteFate
+from reattach.models.outcomes import NoticeKind
 
-MESSAGE_CHARS_MAX: Final = 1_000
 SILENCES_MAX: Final = 10
 
 
@@ -256,76 +255,6 @@ def ignore_repeat(d: Draft) -> None:
     d.effects.append(Count("duplicate_order"))
 
 
-def _fail(d: Draft, code: FailureCode, message: str, remote: RemoteFate, retryable: bool = False) -> None:
-    d.failure = Failure(code, message[:MESSAGE_CHARS_MAX], remote, retryable)
-
-
-def _fate(d: Draft) -> RemoteFate:
-    """What is known of the remote run as the call is closed locally."""
-    answer = d.answer
-    if isinstance(answer, Present):
-        return RemoteFate.RUNNING
-    if d.leaf is Leaf.RU_FETCHING:
-        return RemoteFate.ENDED
-    if d.status is Status.RUNNING:
-        return RemoteFate.UNKNOWN
-    # Besides a trusted absence, a right to POST and an intent that was never sent prove as much.
-    unsent = d.leaf is Leaf.SU_HOLDING or (d.status is Status.NOT_STARTED and never_sent(d))
-    none = d.permit or unsent or (isinstance(answer, Absent) and trusted(d) and credible(d))
-    return RemoteFate.NONE if none else RemoteFate.UNKNOWN
-
-
-def fail_closed(d: Draft) -> None:
-    """Deadline or cancel: end it, and say what is known of the run."""
-    if d.cancelled:
-        _fail(d, FailureCode.CANCELLED, "cancelled by order", _fate(d))
-    else:
-        _fail(d, FailureCode.DEADLINE_EXCEEDED, f"deadline passed; {d.cause}".rstrip("; "), _fate(d))
-
-
-def fail_lost(d: Draft) -> None:
-    _fail(d, FailureCode.LOST, "the remote knew this run and no longer does", RemoteFate.UNKNOWN)
-
-
-def fail_overtaken(d: Draft) -> None:
-    """The remote shows only its newest turn, and that is a later one."""
-    message = "the run ended, and a later turn of the thread has taken the place of its result"
-    _fail(d, FailureCode.LOST, message, RemoteFate.ENDED)
-
-
-def fail_gone(d: Draft) -> None:
-    _fail(d, FailureCode.LOST, "the run ended, its result is gone", RemoteFate.ENDED)
-
-
-def fail_too_large(d: Draft) -> None:
-    message = f"the result is over result_bytes_max = {d.policy.result_bytes_max}"
-    _fail(d, FailureCode.RESULT_TOO_LARGE, message, RemoteFate.ENDED)
-
-
-def fail_rejected(d: Draft) -> None:
-    failure = d.answer.failure
-    _fail(d, FailureCode.REJECTED, failure.message, RemoteFate.NONE, failure.retryable)
-
-
-def fail_remote(d: Draft) -> None:
-    failure = d.answer.failure if isinstance(d.answer, Present) else None
-    message = failure.message if failure is not None else "the remote run failed"
-    _fail(d, FailureCode.REMOTE_FAILED, message, RemoteFate.ENDED, failure is not None and failure.retryable)
-
-
-def fail_cancelled(d: Draft) -> None:
-    by = "cancelled by order" if d.cancelled else "the remote says that it was cancelled"
-    _fail(d, FailureCode.CANCELLED, by, RemoteFate.CANCELLED)
-
-
-def fail_ambiguous(d: Draft) -> None:
-    _fail(d, FailureCode.AMBIGUOUS, d.cause or "it cannot be proven whether it was submitted", RemoteFate.UNKNOWN)
-
-
-def complete(d: Draft) -> None:
-    d.result = d.answer.result if isinstance(d.answer, Present) else d.answer.value
-
-
 NOTES: Final[dict[str, Callable[[Draft], None]]] = {
     note.__name__: note
     for note in (
@@ -334,7 +263,6 @@ NOTES: Final[dict[str, Callable[[Draft], None]]] = {
         hold_on, doubt_absence,
         doubt_fate, doubt_lineage, ask_again, mark_cancelled, adopt, open_generation, count_from_order,
         take_response, note_response_sent, note_response_not_sent, note_response_taken, note_response_refused,
-        refuse_order, ignore_repeat, fail_closed, fail_lost, fail_overtaken, fail_gone, fail_too_large, fail_rejected, fail_remote,
-        fail_cancelled, fail_ambiguous, complete,
+        refuse_order, ignore_repeat, *ENDINGS,
     )
 }  # fmt: skip
