@@ -2,6 +2,10 @@
 
 Payloads (messages, results, questions, responses, stream data) are replaced by their digests unless
 they are asked for: a step never looks inside one, so the replay is the same.
+
+A call can be replayed from its own entries alone. The first one that an incarnation makes of a call
+carries its basis: the record as that incarnation found it, and the terms in force. So it does not
+matter which checkpoint was restored, or whether older files of the journal have been deleted.
 """
 
 import hashlib
@@ -18,10 +22,26 @@ from reattach.models.events import (
     ResponseGiven,
     ThreadEvent,
 )
+from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.request import Request
 
 _REDACTED: Final = re.compile(rb'"sha256:[0-9a-f]{16}/[0-9]{1,10}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What an incarnation started from with one call.
+
+    Args:
+        terms: see `models.terms`.
+        record: before the step (after it, where the call has just begun), payloads redacted.
+        until_ms: where the call drains, when its thread is released at the latest.
+    """
+
+    terms: str
+    record: Invocation
+    until_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +50,13 @@ class JournalEntry:
 
     Args:
         agent, thread_id: the key of the stream.
-        seq: the record's own count of steps after this one; rises by one from entry to entry.
+        seq: the record's own count of steps after this one. It stays where a fact was dropped, rises
+            by two where one was applied with a take-over, and falls where an older checkpoint was restored.
         at_ms, opened_ms, incarnation, lineage: the surroundings of the step.
         before: None when the call has just begun.
         effects: names of what was ordered.
         state: 8 bytes of the digest of the record after the step, payloads redacted.
+        basis: on the first entry that an incarnation makes of a call, else None.
     """
 
     agent: str
@@ -51,6 +73,7 @@ class JournalEntry:
     after: Leaf
     effects: tuple[str, ...]
     state: bytes
+    basis: Basis | None = None
 
 
 def redacted(payload: bytes) -> bytes:
@@ -63,6 +86,14 @@ def redacted(payload: bytes) -> bytes:
 
 def redact_request(request: Request) -> Request:
     return replace(request, message=redacted(request.message), metadata=redacted(request.metadata))
+
+
+def redact_record(invocation: Invocation) -> Invocation:
+    """The same record without the words of people."""
+    response = invocation.response
+    if response is not None:
+        response = replace(response, payload=redacted(response.payload))
+    return replace(invocation, request=redact_request(invocation.request), response=response)
 
 
 def redact_event(event: ThreadEvent) -> ThreadEvent:

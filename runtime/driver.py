@@ -7,7 +7,7 @@ the simulated world drives the very code that runs in a job.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, Transition, step_thread
@@ -15,9 +15,11 @@ from reattach.models.codec import decode_thread, encode_invocation, encode_threa
 from reattach.models.effects import Count, Emit, Hold, Notify, RemoteEffect, Report
 from reattach.models.events import ThreadEvent
 from reattach.models.invocation import Invocation
-from reattach.models.journal import JournalEntry, redact_event, redact_request, redacted
+from reattach.models.journal import Basis, JournalEntry, redact_event, redact_record
 from reattach.models.outcomes import Notice, Outcome
 from reattach.models.policy import Terms
+from reattach.models.terms import terms_text
+from reattach.models.thread import ThreadState
 
 Key = tuple[str, str]
 Order = tuple[RemoteEffect | Hold, Invocation]
@@ -70,6 +72,7 @@ class Driver:
         self.opened_ms = opened_ms
         self._lineage = lineage
         self._journal = journal
+        self._texts = {name: terms_text(each) for name, each in self._terms.items()} if journal else {}
 
     def knows(self, agent: str) -> bool:
         return agent in self._terms
@@ -87,13 +90,14 @@ class Driver:
             KeyError: the agent is not configured.
         """
         env = Env(now_ms, self.opened_ms, self.incarnation, self._terms[key[0]], self._lineage)
-        result = step_thread(None if stored is None else decode_thread(stored), event, env)
+        state = None if stored is None else decode_thread(stored)
+        result = step_thread(state, event, env)
         after = None if result.state is None else encode_thread(result.state)
-        journal = tuple(self._entry(key, t, env) for t in result.transitions) if self._journal else ()
+        journal = tuple(self._entry(key, t, env, state) for t in result.transitions) if self._journal else ()
         wake_at_ms = 0 if result.state is None else result.state.wake_at_ms
         return _sorted_out(result, after, after != stored, wake_at_ms, journal)
 
-    def _entry(self, key: Key, transition: Transition, env: Env) -> JournalEntry:
+    def _entry(self, key: Key, transition: Transition, env: Env, state: ThreadState | None) -> JournalEntry:
         after = transition.after
         return JournalEntry(
             agent=key[0],
@@ -110,18 +114,23 @@ class Driver:
             after=after.leaf,
             effects=tuple(type(effect).__name__ for effect in transition.effects),
             state=state_digest(after),
+            basis=self._basis(key[0], transition, state),
         )
+
+    def _basis(self, agent: str, transition: Transition, state: ThreadState | None) -> Basis | None:
+        """What a replay cannot know from the entries before, if this is our first one of the call."""
+        before = transition.before
+        if before is None:
+            return Basis(self._texts[agent], redact_record(transition.after))
+        if before.tenure.incarnation == self.incarnation:
+            return None
+        drain = state.drain if state is not None and before.leaf.terminal else None
+        return Basis(self._texts[agent], redact_record(before), 0 if drain is None else drain.until_ms)
 
 
 def state_digest(invocation: Invocation) -> bytes:
     """8 bytes that differ when a replay comes to another record."""
-    response = invocation.response
-    bare = replace(
-        invocation,
-        request=redact_request(invocation.request),
-        response=None if response is None else replace(response, payload=redacted(response.payload)),
-    )
-    return hashlib.sha256(encode_invocation(bare)).digest()[:8]
+    return hashlib.sha256(encode_invocation(redact_record(invocation))).digest()[:8]
 
 
 def _sorted_out(

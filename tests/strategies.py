@@ -22,7 +22,7 @@ from hypothesis.strategies import SearchStrategy
 
 from reattach.models import answers, effects, events
 from reattach.models.invocation import AFTER_MAX, Invocation, Response, Tenure
-from reattach.models.journal import JournalEntry
+from reattach.models.journal import Basis, JournalEntry
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import (
@@ -354,6 +354,7 @@ def journal_entries() -> SearchStrategy[JournalEntry]:
         after=st.sampled_from(Leaf),
         effects=st.lists(st.sampled_from(["Probe", "Submit", "Emit"]), max_size=3).map(tuple),
         state=st.binary(min_size=8, max_size=8),
+        basis=st.none() | st.builds(Basis, terms=st.text(max_size=40), record=invocations(), until_ms=times()),
     )
 
 

@@ -3,13 +3,24 @@
 import pytest
 
 from reattach.fsm.step import begin, step
-from reattach.models.answers import Absent, Accepted, Progress
+from reattach.models.answers import Absent, Accepted, Phase, Present, Progress
 from reattach.models.codec import decode_thread
 from reattach.models.effects import Probe, Submit, Watch
 from reattach.models.errors import Corrupt
-from reattach.models.events import Ident, ProbeAnswered, Progressed, Requested, SubmitAnswered, ThreadEvent
+from reattach.models.events import (
+    Ident,
+    ProbeAnswered,
+    Progressed,
+    Requested,
+    Restored,
+    SubmitAnswered,
+    ThreadEvent,
+    TimeReached,
+)
 from reattach.models.invocation import Invocation
-from reattach.models.journal import redact_event
+from reattach.models.journal import redact_event, redact_record
+from reattach.models.lifecycle import Leaf
+from reattach.models.terms import terms_of
 from reattach.runtime.driver import Applied, Driver, state_digest
 from tests.fsm.making import OPENED, QUIET, env, request, terms
 
@@ -111,3 +122,29 @@ def test_it_knows_its_agents() -> None:
     thread = Thread()
     assert thread.driver.knows("agent")
     assert not thread.driver.knows("stranger")
+
+
+def test_the_first_entry_of_each_life_carries_what_it_started_from() -> None:
+    thread = Thread()
+    entries = [entry for applied in a_whole_call(thread) for entry in applied.journal]
+    assert [entry.basis is not None for entry in entries] == [True] + [False] * (len(entries) - 1)
+    before = thread.active
+    thread.driver = Driver({"agent": terms()}, incarnation="life-2", opened_ms=QUIET + 1)
+    (taken,) = thread.on(Restored(), QUIET + 2).journal
+    assert taken.basis is not None
+    assert taken.basis.record == redact_record(before)
+    assert terms_of(taken.basis.terms) == terms()
+    (later,) = thread.on(TimeReached(), QUIET + 1_000_000).journal
+    assert later.basis is None
+
+
+def test_a_call_that_drains_says_until_when() -> None:
+    thread = Thread()
+    a_whole_call(thread)
+    thread.on(TimeReached(), OPENED + 3_600_000)
+    ended = thread.on(ProbeAnswered(thread.ident, Present(Phase.RUNNING)), OPENED + 3_600_000).journal
+    assert ended[-1].after is Leaf.FAILED and ended[-1].before is Leaf.FAILED
+    thread.driver = Driver({"agent": terms()}, incarnation="life-2", opened_ms=OPENED + 3_600_001)
+    (taken,) = thread.on(Restored(), OPENED + 3_600_002).journal
+    assert taken.basis is not None
+    assert taken.basis.until_ms == OPENED + 3_600_000 + terms().policy.drain_max_ms
