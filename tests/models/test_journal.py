@@ -63,6 +63,7 @@ def test_every_byte_string_of_a_redacted_fact_is_a_digest(event: ThreadEvent) ->
 
 @given(st.binary(min_size=1))
 @example(b'"sha256:what nobody else may read"')
+@example(redacted(SECRET) + SECRET)
 def test_a_digest_is_json_and_tells_payloads_apart(payload: bytes) -> None:
     text = json.loads(redacted(payload))
     assert text.startswith("sha256:")
