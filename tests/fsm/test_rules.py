@@ -217,6 +217,16 @@ class TestLostAnswers:
         assert waits[0] < 100 < waits[-1] <= 800
         assert asked.tries == 5
 
+    def test_s19_attempts_and_waits_survive_a_restart(self) -> None:
+        """flink-agents #1105: the counter was a local variable, every restart refilled the budget."""
+        waiting = submitted(sending().invocation, Refused(REFUSAL), env()).invocation
+        reborn = env(QUIET + 90_000, life="life-2", opened=QUIET)
+        again = step(waiting, Restored(), reborn).invocation
+        assert (again.attempts, again.tries) == (waiting.attempts, waiting.tries) == (1, 1)
+        silent = probed(again, Unknown("503"), reborn).invocation
+        assert silent.tries == 2
+        assert silent.request.deadline_ms == waiting.request.deadline_ms
+
     def test_absent_while_running_never_resubmits(self) -> None:
         watched = watching().invocation
         asked = step(watched, TimeReached(), env(watched.wake_at_ms)).invocation
