@@ -17,6 +17,7 @@ that share a form):
 
 import hashlib
 import marshal
+from collections.abc import Callable
 from typing import Any
 
 from reattach.models.events import Answered
@@ -27,6 +28,7 @@ from reattach.runtime.explore.moves import Scenario
 from reattach.runtime.explore.world import Life, Post, Snapshot, World
 
 FAR_MS = 10**6
+SHARED_MAX = 100_000
 LEAVES = {leaf: number for number, leaf in enumerate(Leaf)}
 _ASKING = frozenset({Leaf.NS_PROBING, Leaf.SU_PROBING, Leaf.RU_PROBING, Leaf.RU_RESPONDING_PROBING, Leaf.FAILED})
 _RUNNING = frozenset(leaf for leaf in Leaf if leaf.value.startswith("running"))
@@ -43,6 +45,8 @@ class Canon:
         self.quiet = policy.overlap_ms + terms.settle_ms
         self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
         self.counts_attempts = scenario.refusals
+        # Worlds share their parts: the form of a part is computed once per object and instant.
+        self._seen: dict[tuple[int, int], tuple[object, Any]] = {}
         self.writes_ahead = policy.submit_after.value == "checkpoint"
 
     def key(self, world: World) -> bytes:
@@ -56,14 +60,14 @@ class Canon:
             alive[zombie.born] = 2 + number
         memory = world.memory
         return (
-            self._life(now, world.host),
-            tuple((self._life(now, z), z.dies_at_ms - now) for z in world.zombies),
+            self._shared(now, world.host, self._life),
+            tuple((self._shared(now, z, self._life), z.dies_at_ms - now) for z in world.zombies),
             tuple(self._post(now, post, world, alive) for post in world.posts),
             tuple((t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns),
             memory.created,
             memory.fenced,
-            tuple(self._snapshot(now, s) for s in world.checkpoints) if left.crashes else (),
-            None if world.triggered is None else self._snapshot(now, world.triggered),
+            tuple(self._shared(now, s, self._snapshot) for s in world.checkpoints) if left.crashes else (),
+            None if world.triggered is None else self._shared(now, world.triggered, self._snapshot),
             world.said,
             tuple(left) if left.crashes else (0, 0, left.losses, 0),
         )
@@ -103,6 +107,17 @@ class Canon:
             current = post.ident.epoch == owner.epoch
             limit = max(0, post.limit_ms - now)
         return post.stage, whose, self._about(post.inv), current, limit, post.by_ms - now
+
+    def _shared(self, now: int, part: Any, form: Callable[[int, Any], Any]) -> Any:
+        found = self._seen.get((id(part), now))
+        if found is not None and found[0] is part:
+            return found[1]
+        if len(self._seen) > SHARED_MAX:
+            self._seen.clear()
+        made = form(now, part)
+        # The part is kept with its form, so that its id cannot be given to another.
+        self._seen[id(part), now] = (part, made)
+        return made
 
     def _snapshot(self, now: int, snapshot: Snapshot) -> tuple[Any, ...]:
         return self._thread(now, snapshot.state, None), snapshot.position, snapshot.emitted, snapshot.hold is not None

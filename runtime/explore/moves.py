@@ -99,8 +99,12 @@ class Moves:
         self.terms = self.scenario.terms
         self.writes_ahead = self.terms.policy.submit_after is SubmitAfter.CHECKPOINT
 
-    def of(self, world: World) -> list[Move]:
-        """Every move from here, in a fixed order."""
+    def of(self, world: World, clean_crash: bool = True) -> list[Move]:
+        """Every move from here, in a fixed order.
+
+        Args:
+            clean_crash: also those crashes that leave nothing of the host alive.
+        """
         moves: list[Move] = []
         moves += self._life(world, world.host)
         for zombie in world.zombies:
@@ -109,11 +113,13 @@ class Moves:
             moves += self._post(world, number)
         moves += self._remote(world)
         moves += self._checkpoint(world)
-        if world.left.crashes:
-            moves += self._crash(world)
         tick = self._tick(world)
         if tick is not None:
             moves.append(Move(("tick",), False, tick))
+        if world.left.crashes and world.left.zombies:
+            moves += self._crash(world, zombie=True)
+        if world.left.crashes and clean_crash:
+            moves += self._crash(world, zombie=False)
         return moves
 
     # ---- the host
@@ -139,7 +145,7 @@ class Moves:
 
     def _read(self, world: World, life: Life, read: Read) -> Iterator[Move]:
         memory, answer = self._serve(world, read)
-        served = world._replace(memory=memory)
+        served = world if memory is world.memory else world._replace(memory=memory)
         yield Move(("serve", life.name, answer), False, _inbox(served, life._replace(read=None), answer))
         if world.left.losses:
             failed = _nothing(read)
@@ -201,7 +207,9 @@ class Moves:
                 case _:
                     assert inv is not None
                     life = life._replace(read=Read(effect, inv))
-        return _with(world._replace(posts=posts), _tidy(life))
+        if posts is not world.posts:
+            world = world._replace(posts=posts)
+        return _with(world, _tidy(life))
 
     def _sent(self, stage: str, life: Life, inv: Invocation, ident: object, limit: int) -> Post:
         return Post(stage, life.born, inv, ident, limit, limit + self.terms.admission_ms)
@@ -289,7 +297,8 @@ class Moves:
             kept = (*world.checkpoints, done._replace(hold=None))[-max(1, self.scenario.left.checkpoints) :]
             after = world._replace(checkpoints=kept, triggered=None)
             if done.hold is not None:
-                after = _inbox(after, host, CheckpointCompleted(done.hold))
+                held = host._replace(hold=None) if host.hold == done.hold else host
+                after = _inbox(after, held, CheckpointCompleted(done.hold))
             yield Move(("checkpoint completed",), False, after)
             return
         useful = left.crashes and left.checkpoints
@@ -303,12 +312,10 @@ class Moves:
         elif not world.checkpoints or world.checkpoints[-1] != snapshot:
             yield Move(("checkpoint",), False, spent._replace(checkpoints=(*world.checkpoints, snapshot)))
 
-    def _crash(self, world: World) -> Iterator[Move]:
+    def _crash(self, world: World, zombie: bool) -> Iterator[Move]:
         for age, snapshot in enumerate((*reversed(world.checkpoints), None)):
-            newest = age == 0
-            yield Move(("crash", age, len(world.checkpoints), False), True, self._restore(world, snapshot, newest, False))
-            if world.left.zombies:
-                yield Move(("crash", age, len(world.checkpoints), True), True, self._restore(world, snapshot, newest, True))
+            what = ("crash", "zombie stays" if zombie else "clean", f"back to {len(world.checkpoints) - age}")
+            yield Move(what, True, self._restore(world, snapshot, age == 0, zombie))
 
     def _restore(self, world: World, snapshot: Snapshot | None, newest: bool, zombie: bool) -> World:
         old, left = world.host, world.left
@@ -353,6 +360,20 @@ class Moves:
 
 
 _BUSY = Failure(FailureCode.REJECTED, "too many requests", RemoteFate.NONE, retryable=True)
+
+
+def same_after_crash(world: World, after: World) -> bool:
+    """Whether a clean crash wipes out all the difference between two worlds."""
+    return (
+        world.now_ms == after.now_ms
+        and world.left == after.left
+        and world.posts is after.posts
+        and world.memory is after.memory
+        and world.checkpoints is after.checkpoints
+        and world.said is after.said
+        and world.zombies is after.zombies
+        and world.host.born == after.host.born
+    )
 
 
 def check_step(result: ThreadStep) -> None:
@@ -438,6 +459,8 @@ def _tidy(life: Life) -> Life:
             else:
                 kept.append(answer)
         inbox = tuple(kept)
+    if read is life.read and hold is life.hold and inbox is life.inbox:
+        return life
     return life._replace(read=read, inbox=inbox, hold=hold)
 
 
@@ -492,6 +515,8 @@ def _nothing(read: Read) -> Answered:
 
 def _ended(world: World, event: SubmitAnswered, admission_ms: int) -> World:
     """The sender has its answer: what the remote took shows an admission bound later at the latest."""
+    if all(turn.hidden_until_ms == 0 for turn in world.memory.turns):
+        return world
     bound = world.now_ms + admission_ms
     marker = marker_of(event.ident.invocation_id, event.ident.generation)
     turns = tuple(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reattach.runtime.explore.canon import Canon
-from reattach.runtime.explore.moves import Move, Moves, Scenario, Violation, first, settled
+from reattach.runtime.explore.moves import Move, Moves, Scenario, Violation, first, same_after_crash, settled
 from reattach.runtime.explore.world import World
 
 NONE = 0xFFFFFFFF
@@ -48,6 +48,7 @@ def search(
     states_max: int = 20_000_000,
     violations_max: int = 1,
     liveness: bool = True,
+    reduce: bool = True,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> Searched:
     """Visit every reachable world of a scenario.
@@ -63,14 +64,14 @@ def search(
     parents, ordinals = array("I", [NONE]), array("H", [0])
     goals = bytearray([settled(scenario, start)])
     sources, targets = array("I"), array("I")
-    layer: list[tuple[int, World]] = [(0, start)]
+    layer: list[tuple[int, World, bool]] = [(0, start, True)]
     edges = depth = 0
     found: dict[str, Found] = {}
     complete = True
     while layer and complete:
-        following: list[tuple[int, World]] = []
-        for number, world in layer:
-            for ordinal, move in enumerate(moves.of(world)):
+        following: list[tuple[int, World, bool]] = []
+        for number, world, clean_crash in layer:
+            for ordinal, move in enumerate(moves.of(world, clean_crash)):
                 edges += 1
                 after = move.world
                 if isinstance(after, Violation):
@@ -86,7 +87,8 @@ def search(
                     parents.append(number)
                     ordinals.append(ordinal)
                     goals.append(settled(scenario, after))
-                    following.append((target, after))
+                    # A crash that leads where it led a move ago is not tried again.
+                    following.append((target, after, not (reduce and same_after_crash(world, after))))
                 if not move.fault and liveness and target != number:
                     sources.append(number)
                     targets.append(target)

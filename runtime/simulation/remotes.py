@@ -70,7 +70,7 @@ class Remote:
     Args:
         exclusive: a POST to a thread on which a turn runs is answered, not taken.
         staged: a submit first creates its thread, and only the creator may POST.
-        history: a probe reads every turn of the thread; else only the newest one.
+        history: a probe reads every turn of the thread; else only the newest one, with its result.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Remote:
             return Absent("")
         number, newest = shown[-1]
         if self.capabilities.evidence is Evidence.CONTAINER or newest.marker == marker:
-            return _present(number, newest)
+            return _present(number, newest, inline=True)
         return Absent(newest.marker)
 
     def fetch(self, memory: Memory, inv: Invocation) -> FetchAnswer:
@@ -181,11 +181,12 @@ def _handle(number: int) -> str:
     return f"r{number}"
 
 
-def _present(number: int, turn: Turn) -> Present:
+def _present(number: int, turn: Turn, inline: bool = False) -> Present:
     failure = None
     if turn.phase is Phase.FAILED:
         failure = Failure(FailureCode.REMOTE_FAILED, "the run failed", RemoteFate.ENDED, retryable=True)
-    return Present(turn.phase, _handle(number), failure=failure)
+    result = result_of(turn.marker) if inline and turn.phase is Phase.COMPLETED else None
+    return Present(turn.phase, _handle(number), result, failure)
 
 
 _LONG_MS = 10**9
