@@ -54,7 +54,7 @@ def main(config_path: str, trigger: str, mode: str = "thread") -> None:
     configuration.set_string("restart-strategy.exponential-delay.attempts-before-reset-backoff", "50")
     configuration.set_string("restart-strategy.exponential-delay.max-backoff", "300ms")
     # Without it a local job runs "loopback", inside the client, whatever the mode.
-    os.environ["_python_worker_execution_mode"] = mode  # noqa: SIM112 - its real name
+    os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - its real name
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     calls = (
         request_lines(environment, config.job)

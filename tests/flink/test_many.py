@@ -70,3 +70,19 @@ def test_ten_thousand_calls_wait_in_one_job(tmp_path: Path) -> None:
         made.finish(600)
         assert_each_once(made)
         assert made.seen().posts == CALLS + 1
+
+
+def test_an_idle_pump_beside_none(tmp_path: Path) -> None:
+    """One open stream keeps the pump going though nothing comes; a call that is polled lets it stop."""
+    shares = {}
+    for watch in (False, True):
+        policy = {"watch": watch, "poll_ms": 60_000, "poll_max_ms": 60_000, "watch_silence_ms": 60_000}
+        with world(tmp_path / str(watch), latency="45s", policy=policy, job={"checkpoint_interval_ms": 60_000}) as made:
+            made.ask(1)
+            made.start()
+            made.until(lambda made=made: made.kinds()["turn"] == 1, "the call")  # type: ignore[misc]
+            time.sleep(5)
+            shares[watch] = share(made)
+            made.finish()
+            assert_each_once(made)
+    print(f"\nCPU with the pump idle {shares[True]:.1f} %, without a pump {shares[False]:.1f} % of a core")
