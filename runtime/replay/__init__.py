@@ -1,0 +1,1 @@
+"""Replay of journals: every recorded fact through today's step, every state compared."""
