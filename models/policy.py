@@ -13,6 +13,10 @@ SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+# What one thread's state may hold, with room to spare below the codec's own limits.
+THREAD_BYTES_MAX = 48 * 1024 * 1024
+METADATA_BYTES_MAX = 16 * 1024
+ITEMS_MAX = 50_000
 
 
 class Deduplication(Enum):
@@ -202,5 +206,13 @@ def _check_promises(capabilities: Capabilities, policy: Policy) -> None:
         raise ConfigError(
             "submit_after: this remote can never prove that it does not know a call; set submit_after = 'checkpoint'"
         )
+    if policy.queue_max * (policy.message_bytes_max + METADATA_BYTES_MAX) > THREAD_BYTES_MAX:
+        raise ConfigError(
+            f"queue_max: {policy.queue_max} waiting turns of message_bytes_max = {policy.message_bytes_max} do not fit "
+            f"into one thread's state of {THREAD_BYTES_MAX} bytes; lower one of them"
+        )
+    for name in ("queue_max", "tombstones_max"):
+        if getattr(policy, name) > ITEMS_MAX:
+            raise ConfigError(f"{name} = {getattr(policy, name)}: at most {ITEMS_MAX}")
     if policy.watch_silence_ms < policy.poll_ms:
         raise ConfigError("watch_silence_ms: must not be shorter than poll_ms")

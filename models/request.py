@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reattach.models.errors import InvalidRequest
+from reattach.models.policy import METADATA_BYTES_MAX
 
 ID_CHARS_MAX: Final = 256
 TIME_MS_MAX: Final = 2**53
@@ -101,8 +102,8 @@ def request_from_mapping(value: Mapping[str, Any], *, message_bytes_max: int) ->
     if len(message) > message_bytes_max:
         raise InvalidRequest(f"message: {len(message)} bytes, the limit is {message_bytes_max}")
     packed = canonical_json(metadata)
-    if len(packed) > 16 * 1024:
-        raise InvalidRequest(f"metadata: {len(packed)} bytes, the limit is 16384")
+    if len(packed) > METADATA_BYTES_MAX:
+        raise InvalidRequest(f"metadata: {len(packed)} bytes, the limit is {METADATA_BYTES_MAX}")
     thread_id = value.get("thread_id")
     return Request(
         invocation_id=_text(value, "invocation_id"),

@@ -395,6 +395,10 @@ def policies(draw: st.DrawFn) -> Policy:
     drawn["cancel_on_deadline"] = draw(st.booleans())
     drawn["on_ambiguous"] = draw(st.sampled_from(OnAmbiguous))
     drawn["submit_after"] = draw(st.sampled_from(SubmitAfter))
+    # What one thread may hold is bounded as a whole.
+    drawn["message_bytes_max"] = draw(st.integers(1, 256 * 1024))
+    drawn["queue_max"] = draw(st.integers(1, 100))
+    drawn["tombstones_max"] = draw(st.integers(1, 50_000))
     drawn["poll_ms"] = min(drawn.get("poll_ms", 1_000), drawn.get("watch_silence_ms", 60_000))
     return Policy(**drawn)
 

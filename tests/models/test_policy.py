@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from reattach.models.codec import encode_thread
 from reattach.models.errors import ConfigError
 from reattach.models.policy import (
     DAY_MS,
@@ -16,6 +17,8 @@ from reattach.models.policy import (
     SubmitAfter,
     Terms,
 )
+from reattach.models.request import Request
+from reattach.models.thread import Queued, ThreadState
 from tests import strategies as made
 
 ABLE = Capabilities(admission_ms=100, retention_ms=7 * DAY_MS)
@@ -61,11 +64,27 @@ def test_zero(name: str) -> None:
         (Capabilities(), {}, "retention_ms"),
         (Capabilities(absence=Absence.NEVER, retention_ms=1), {}, "submit_after"),
         (ABLE, {"watch_silence_ms": 999}, "watch_silence_ms"),
+        (ABLE, {"queue_max": 200, "message_bytes_max": 1024 * 1024}, "queue_max"),
+        (ABLE, {"queue_max": 50_001, "message_bytes_max": 1}, "queue_max"),
     ],
 )
 def test_promises_that_the_remote_cannot_keep(capabilities: Capabilities, changes: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError, match=f"^{key}: "):
         Terms(capabilities, replace(Policy(), **changes))
+
+
+def test_a_thread_has_room_for_so_many_tombstones() -> None:
+    with pytest.raises(ConfigError, match="^tombstones_max = 50001: at most 50000"):
+        Terms(ABLE, Policy(tombstones_max=50_001))
+
+
+def test_a_full_queue_can_be_stored() -> None:
+    """The largest queue that is allowed encodes: a job must not fail for what it accepted."""
+    policy = Policy(queue_max=170, retention_ms=1)
+    message = b'"' + b"x" * (policy.message_bytes_max - 2) + b'"'
+    Terms(ABLE, policy)
+    queue = tuple(Queued(Request(f"c{n}", "a", message, 1)) for n in range(policy.queue_max))
+    assert len(encode_thread(ThreadState(queue=queue))) > 40 * 1024 * 1024
 
 
 def test_what_makes_the_same_remotes_acceptable() -> None:
