@@ -4,7 +4,7 @@ The safety of a call rests on these numbers, so they are refused at construction
 contradict each other: a policy that the capabilities cannot keep never reaches a job.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from reattach.models.errors import ConfigError
@@ -151,36 +151,31 @@ _NUMBER_MAX = 10 * 365 * DAY_MS
 class Terms:
     """A policy and the capabilities it was checked against: what a step may rely on.
 
+    Attributes:
+        admission_ms: the bound in force.
+        settle_ms: a POST ordered at t is visible to a probe by `t + settle_ms`, or never.
+        memory_ms: how long after a request's own time an absence may be believed or a key used.
+
     Raises:
         ConfigError: the policy asks for what the remote cannot give; the message names the key.
     """
 
     capabilities: Capabilities
     policy: Policy
+    # Derived once, since every step asks for them.
+    admission_ms: int = field(init=False, repr=False, compare=False)
+    settle_ms: int = field(init=False, repr=False, compare=False)
+    memory_ms: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_numbers(self.policy)
-        _check_promises(self.capabilities, self.policy)
-
-    @property
-    def admission_ms(self) -> int:
-        own = self.policy.admission_ms
-        return self.capabilities.admission_ms if own is None else own
-
-    @property
-    def settle_ms(self) -> int:
-        """A POST ordered at t is visible to a probe by `t + settle_ms`, or never."""
-        policy = self.policy
-        return policy.submit_validity_ms + policy.submit_timeout_ms + self.admission_ms
-
-    @property
-    def memory_ms(self) -> int:
-        """How long after a request's own time an absence may be believed or a key used."""
-        spans = [self.policy.tombstone_ttl_ms]
-        for span in (self.capabilities.retention_ms, self.policy.retention_ms, self.capabilities.key_lifetime_ms):
-            if span is not None:
-                spans.append(span)
-        return min(spans)
+        policy, able = self.policy, self.capabilities
+        _check_numbers(policy)
+        _check_promises(able, policy)
+        admission_ms = able.admission_ms if policy.admission_ms is None else policy.admission_ms
+        spans = (policy.tombstone_ttl_ms, able.retention_ms, policy.retention_ms, able.key_lifetime_ms)
+        object.__setattr__(self, "admission_ms", admission_ms)
+        object.__setattr__(self, "settle_ms", policy.submit_validity_ms + policy.submit_timeout_ms + admission_ms)
+        object.__setattr__(self, "memory_ms", min(span for span in spans if span is not None))
 
 
 def _check_numbers(policy: Policy) -> None:
