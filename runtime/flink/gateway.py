@@ -123,6 +123,9 @@ def _prepare_environment(logs: Path, name: str) -> None:
     if os.environ.get("PATH", "").split(os.pathsep)[0] != folder:
         os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
     os.environ["JAVA_HOME"] = _java_home()
+    # The job runs the Flink that its own package brings, whatever else is set up on this machine.
+    for variable in ("FLINK_HOME", "FLINK_LIB_DIR", "FLINK_OPT_DIR", "FLINK_PLUGINS_DIR", "PYFLINK_GATEWAY_PORT"):
+        os.environ.pop(variable, None)
     properties = logs / "log4j2.properties"
     properties.write_text(_LOG4J, encoding="utf-8")
     os.environ.setdefault("LOG4J_PROPERTIES", str(properties))

@@ -29,11 +29,12 @@ from reattach.models.codec import decode_entry
 from reattach.runtime.config import JobConfig, RunConfig
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
+from reattach.runtime.run.checkpoints import TEMPORARY
 
 DISCOVERY_MS: Final = 250
 CHECKPOINTS_RETAINED: Final = 3
 RESTARTS_MAX: Final = 12
-TEMPORARY: Final = "tmp"
+_SEPARATORS: Final = ",:|"
 COUNTER: Final = "reattach_calls_"
 LIVE_STATUSES: Final = ("NOT_STARTED", "SUBMITTED", "RUNNING")
 
@@ -65,12 +66,10 @@ def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: in
         "parallelism.default": str(job.parallelism),
         "rest.port": str(rest_port),
         "rest.bind-address": "127.0.0.1",
-        # What a killed JVM leaves behind is then found, and removed, at the next start.
-        "io.tmp.dirs": str(job.checkpoints / TEMPORARY),
         "web.refresh-interval": "500",
         "metrics.fetcher.update-interval": "1000",
         "execution.checkpointing.interval": f"{job.checkpoint_interval_ms}ms",
-        "execution.checkpointing.dir": job.checkpoints.as_uri(),
+        "execution.checkpointing.dir": uri_of(job.checkpoints),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.num-retained": str(CHECKPOINTS_RETAINED),
         # A checkpoint that fails while the disk is full is not a reason to stop calls in flight.
@@ -82,9 +81,18 @@ def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: in
         "restart-strategy.exponential-delay.reset-backoff-threshold": "1min",
         "restart-strategy.exponential-delay.attempts-before-reset-backoff": str(RESTARTS_MAX),
     }
+    temporary = str(job.checkpoints / TEMPORARY)
+    if not set(temporary) & set(_SEPARATORS):
+        # What a killed JVM leaves behind is then found, and removed, at the next start.
+        settings["io.tmp.dirs"] = temporary
     if resume_from is not None:
-        settings["execution.state-recovery.path"] = resume_from.as_uri()
+        settings["execution.state-recovery.path"] = uri_of(resume_from)
     return settings
+
+
+def uri_of(path: Path) -> str:
+    """Name a file to Flink, which takes what follows the scheme as it is: "%20" means "%20" there."""
+    return f"file://{path}"
 
 
 def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
@@ -112,7 +120,7 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
 def request_lines(environment: StreamExecutionEnvironment, job: JobConfig) -> DataStream:
     """Watch the requests folder; give each line as bytes."""
     source = (
-        FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), job.requests.as_uri())
+        FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), uri_of(job.requests))
         .monitor_continuously(Duration.of_millis(DISCOVERY_MS))
         .build()
     )
@@ -165,7 +173,7 @@ class Tally(FlatMapFunction):
 def commit(stream: DataStream, folder: Path, name: str, suffix: str) -> None:
     """Write a stream of lines into files that appear when the checkpoint that holds them is complete."""
     sink = (
-        FileSink.for_row_format(folder.as_uri(), Encoder.simple_string_encoder())
+        FileSink.for_row_format(uri_of(folder), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .with_output_file_config(OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(suffix).build())

@@ -18,6 +18,7 @@ from reattach.models.errors import ConfigError
 LIVES_MAX: Final = 3
 """Runs whose checkpoints are kept; each keeps its newest three."""
 LOCK_NAME: Final = "lock"
+TEMPORARY: Final = "tmp"
 METADATA: Final = "_metadata"
 
 

@@ -67,16 +67,16 @@ class Inbox:
         self._limits = limits
         self._read: dict[Path, int] = {}
         self._written: set[str] | None = None
-        self.wanted: dict[Call, int] = {}
+        self.calls: set[Call] = set()
         self.rejected = 0
         self.changed: list[Path] = []
 
-    def scan(self) -> int:
+    def scan(self) -> dict[Call, int]:
         """Read the files that are new.
 
         Returns:
-            How many there were. Files that grew after they were read stand in `changed`: Flink does
-            not read them again either.
+            The calls that they ask for, with the highest generation. Files that grew after they were
+            read stand in `changed`: Flink does not read them again either.
         """
         fresh = []
         for path in visible_files(self._folder):
@@ -86,12 +86,14 @@ class Inbox:
                 self._read[path] = size
             elif self._read[path] != size and path not in self.changed:
                 self.changed.append(path)
-        rejects = [reject for path in fresh for reject in self._take(path)]
+        asked: dict[Call, int] = {}
+        rejects = [reject for path in fresh for reject in self._take(path, asked)]
+        self.calls.update(asked)
         self.rejected += len(rejects)
         self._write(rejects)
-        return len(fresh)
+        return asked
 
-    def _take(self, path: Path) -> Iterator[str]:
+    def _take(self, path: Path, asked: dict[Call, int]) -> Iterator[str]:
         name = path.relative_to(self._folder).as_posix()
         try:
             lines = _UNPACK.get(path.suffix, bytes)(path.read_bytes()).splitlines()
@@ -107,7 +109,7 @@ class Inbox:
                 yield f"{name}:{number}: {one_line(str(error), REASON_CHARS_MAX)}"
                 continue
             call = request.agent, request.invocation_id, request.thread_id
-            self.wanted[call] = max(request.generation, self.wanted.get(call, 1))
+            asked[call] = max(request.generation, asked.get(call, 1))
 
     def _write(self, rejects: list[str]) -> None:
         if not rejects:

@@ -19,6 +19,7 @@ class Outbox:
         self._folder = folder
         self._read: set[Path] = set()
         self._done: dict[Call, tuple[int, bool]] = {}
+        self._missing: dict[Call, int] = {}
         self.lines = 0
         self.by_status: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -39,9 +40,16 @@ class Outbox:
     def calls(self) -> int:
         return self.by_status.total()
 
-    def missing(self, wanted: Mapping[Call, int]) -> int:
-        """Count the calls that were asked for and have no outcome yet."""
-        return sum(1 for call, generation in wanted.items() if not self._answers(call, generation))
+    @property
+    def missing(self) -> int:
+        """How many calls are expected and have no outcome yet."""
+        return len(self._missing)
+
+    def expect(self, calls: Mapping[Call, int]) -> None:
+        """Add calls that were asked for, by the highest generation that was."""
+        for call, generation in calls.items():
+            if not self._answers(call, generation):
+                self._missing[call] = max(generation, self._missing.get(call, 1))
 
     def _answers(self, call: Call, generation: int) -> bool:
         done, completed = self._done.get(call, (0, False))
@@ -58,6 +66,8 @@ class Outbox:
         # A request may leave its thread open, an outcome names the one that was used.
         for call in ((agent, name, thread), (agent, name, "")):
             self._done[call] = max((generation, outcome["status"] == "COMPLETED"), self._done.get(call, (0, False)))
+            if call in self._missing and self._answers(call, self._missing[call]):
+                del self._missing[call]
         self.by_status[str(outcome["status"])] += 1
         failure = outcome.get("failure")
         if isinstance(failure, dict):

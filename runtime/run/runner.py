@@ -29,6 +29,7 @@ LOOK_S: Final = 0.25
 HEALTH_S: Final = 1.0
 END_S: Final = 20.0
 SETTLE_S: Final = 10.0
+STUCK_S: Final = 30.0
 # Restarting cannot help against these, and Flink would go on restarting.
 HOPELESS: Final = ("No module named", "ImportError", "ConfigError", "cannot import name", "TooNew:", "Corrupt:")
 
@@ -105,6 +106,8 @@ class Runner:
         self._health = Health()
         self._live: dict[str, int] = {}
         self._changed = 0
+        self._moved_s = time.monotonic()
+        self._warned = False
 
     def run(self) -> Ending:
         """Run the job to its end.
@@ -122,7 +125,7 @@ class Runner:
         lock = checkpoints.Lock(job.checkpoints, say=self._screen.say)
         try:
             self._look()
-            if job.idle_stop and self._missing() == 0:
+            if job.idle_stop and self.outbox.missing == 0:
                 return Ending.DONE
             with self._signals():
                 return self._launch(lock)
@@ -132,8 +135,8 @@ class Runner:
     def snapshot(self, phase: str) -> Snapshot:
         return Snapshot(
             phase,
-            len(self.inbox.wanted),
-            self._missing(),
+            len(self.inbox.calls),
+            self.outbox.missing,
             self.inbox.rejected,
             dict(self._live),
             dict(self.outbox.by_status),
@@ -147,7 +150,7 @@ class Runner:
         job = self._config.job
         resume_from = self._resume_from or checkpoints.latest(job.checkpoints)
         checkpoints.prune(job.checkpoints, resume_from)
-        shutil.rmtree(job.checkpoints / "tmp", ignore_errors=True)
+        shutil.rmtree(job.checkpoints / checkpoints.TEMPORARY, ignore_errors=True)
         self._screen.say(f"resuming from {resume_from}" if resume_from else "starting without a checkpoint")
         jvm = gateway.start_jvm(job.logs, name=job.name, held=lock.fileno())
         try:
@@ -175,9 +178,10 @@ class Runner:
             self._look()
             if time.monotonic() - asked_s >= HEALTH_S:
                 self.ask(rest)
+                self._warn_if_stuck()
                 asked_s = time.monotonic()
             self._screen.update(self.snapshot(self._phase()))
-            if self._config.job.idle_stop and self._missing() == 0:
+            if self._config.job.idle_stop and self.outbox.missing == 0:
                 self._settle()
                 self._cancel(client)
                 return Ending.DONE
@@ -187,8 +191,9 @@ class Runner:
             time.sleep(LOOK_S)
 
     def _look(self) -> None:
-        self.inbox.scan()
-        self.outbox.scan()
+        self.outbox.expect(self.inbox.scan())
+        if self.outbox.scan():
+            self._moved_s = time.monotonic()
         for path in self.inbox.changed[self._changed :]:
             self._screen.say(
                 f"warning: {path} changed after it was read; Flink reads a file once, add a new one instead"
@@ -215,13 +220,21 @@ class Runner:
         if any(sign in health.failure for sign in HOPELESS):
             raise JobFailed(f"the job cannot start: {health.failure}; logs: {self._config.job.logs}")
 
+    def _warn_if_stuck(self) -> None:
+        """Say so when calls are waited for that the job does not know: it would wait for ever."""
+        if not self._live or any(self._live.values()) or not self._health.running or not self.outbox.missing:
+            self._moved_s = time.monotonic()
+        elif not self._warned and time.monotonic() - self._moved_s > STUCK_S:
+            self._warned = True
+            self._screen.say(
+                f"warning: {self.outbox.missing} requests have no outcome, and the job knows no call that is going on: "
+                "was a request file changed after it was placed, or an outcome file removed?"
+            )
+
     def _phase(self) -> str:
         if self._health.state == "RESTARTING":
             return "restarting"
         return "running" if self._health.running else "starting"
-
-    def _missing(self) -> int:
-        return self.outbox.missing(self.inbox.wanted)
 
     def _settle(self) -> None:
         """Let the last checkpoint reach the other sinks: each commits in its own time."""
