@@ -28,6 +28,8 @@ BATCH_S: Final = 0.5
 LOOK_S: Final = 0.25
 PHASE_LIMIT_S: Final = 180.0
 ENDED_SHARE: Final = 0.35
+GOING_ON_SHARE: Final = 0.25
+LATE_SHARE: Final = 0.7
 
 _CONFIG: Final = """\
 [job]
@@ -140,15 +142,10 @@ class Trial:
             self._wait(job, lambda: self._summary().posts > 0, "the server had a POST")
             for _ in batches:
                 self._stop.wait(BATCH_S)
-            enough = ENDED_SHARE * len(self._ids)
-            self._wait(
-                job,
-                lambda: self._ended() >= enough and latest(self._folder / "checkpoints") is not None,
-                "enough runs had ended",
-            )
+            self._wait(job, self._in_the_middle, "it was in the middle of its work")
             os.killpg(job.pid, signal.SIGKILL)
             crash_ms = time.time_ns() // 1_000_000
-        summary = self._summary()
+            summary = self._summary()
         self._say(
             f"kill -9 of the job's processes: {summary.turns - summary.unfinished} runs had ended, "
             f"{summary.unfinished} were going on, {len(self._ids) - summary.calls} calls were still to be made"
@@ -225,9 +222,12 @@ class Trial:
     def _summary(self) -> LogSummary:
         return LogSummary.of_file(self._log, self._ids)
 
-    def _ended(self) -> int:
-        summary = self._summary()
-        return summary.turns - summary.unfinished
+    def _in_the_middle(self) -> bool:
+        """Some runs have ended, many are going on (or it is late anyway), and there is a checkpoint."""
+        summary, calls = self._summary(), len(self._ids)
+        ended = summary.turns - summary.unfinished
+        many = summary.unfinished >= GOING_ON_SHARE * calls or ended >= LATE_SHARE * calls
+        return ended >= ENDED_SHARE * calls and many and latest(self._folder / "checkpoints") is not None
 
     def _outcomes(self) -> int:
         files = (self._folder / "outcomes").glob("part-*.jsonl")
