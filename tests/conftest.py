@@ -21,7 +21,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that start Flink on one worker, so that they never compete with each other."""
+    """Run what starts Flink last; with xdist on one worker, so that jobs never compete with each other."""
+    items.sort(key=lambda item: item.get_closest_marker("flink") is not None)
     for item in items:
         if item.get_closest_marker("flink") is not None:
             item.add_marker(pytest.mark.xdist_group("flink"))

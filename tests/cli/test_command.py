@@ -1,5 +1,6 @@
 """The command line as people meet it: help, usage errors, exit codes, no traceback and no colour in files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,22 @@ def reattach(*arguments: str, **environment: str) -> subprocess.CompletedProcess
         timeout=60,
         check=False,
     )
+
+
+def job_with(folder: Path, *, requests: int) -> Path:
+    """A configuration that nothing listens for, and so many requests."""
+    if requests:
+        (folder / "in").mkdir()
+        lines = [
+            json.dumps({"invocation_id": f"{n}", "agent": "a", "message": n, "requested_at_ms": 1})
+            for n in range(requests)
+        ]
+        (folder / "in" / "a.jsonl").write_text("\n".join(lines))
+    (folder / "job.toml").write_text(
+        '[job]\nrequests = "in"\noutcomes = "out"\ncheckpoints = "state"\n'
+        '[agents.a]\nprotocol = "thread"\nurl = "http://127.0.0.1:1"\npolicy.retention_ms = 1000\n'
+    )
+    return folder / "job.toml"
 
 
 def test_version_and_help() -> None:
@@ -91,13 +108,8 @@ def test_the_diagram_is_the_one_that_the_code_draws(part: str) -> None:
 
 
 def test_a_java_home_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a").write_text('{"invocation_id": "a", "agent": "a", "message": 1, "requested_at_ms": 1}\n')
-    (tmp_path / "job.toml").write_text(
-        '[job]\nrequests = "in"\noutcomes = "out"\ncheckpoints = "state"\n'
-        '[agents.a]\nprotocol = "thread"\nurl = "http://127.0.0.1:1"\npolicy.retention_ms = 1000\n'
-    )
-    result = reattach("run", str(tmp_path / "job.toml"), JAVA_HOME=str(tmp_path / "nowhere"))
+    job = job_with(tmp_path, requests=1)
+    result = reattach("run", str(job), JAVA_HOME=str(tmp_path / "nowhere"))
     assert result.returncode == 2
     assert (
         result.stderr
@@ -105,12 +117,21 @@ def test_a_java_home_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
     )
 
 
+def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
+    job = job_with(tmp_path, requests=1)
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'UnsupportedClassVersionError: class file version 61.0' >&2\nexit 1\n")
+    java.chmod(0o755)
+    result = reattach("run", str(job), JAVA_HOME=str(tmp_path))
+    assert result.returncode == 1
+    expected = f"UnsupportedClassVersionError: class file version 61.0; see {tmp_path}/state/logs/reattach-jvm.out"
+    assert result.stderr == f"error: the JVM did not start: {expected}\n"
+
+
 def test_nothing_to_do_is_done_without_flink(tmp_path: Path) -> None:
-    (tmp_path / "job.toml").write_text(
-        '[job]\nrequests = "in"\noutcomes = "out"\ncheckpoints = "state"\n'
-        '[agents.a]\nprotocol = "thread"\nurl = "http://127.0.0.1:1"\npolicy.retention_ms = 1000\n'
-    )
-    result = reattach("run", str(tmp_path / "job.toml"), JAVA_HOME=str(tmp_path / "nowhere"))
+    job = job_with(tmp_path, requests=0)
+    result = reattach("run", str(job), JAVA_HOME=str(tmp_path / "nowhere"))
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "0 of 0 requests have their outcome (none)\n"
     assert (tmp_path / "in").is_dir()
