@@ -76,7 +76,7 @@ def document() -> str:
     """The page docs/lifecycle.md."""
     return (
         "# Lifecycle\n\n"
-        "Generated from `fsm/lifecycle.py` by `reattach diagram --document`; do not edit.\n\n"
+        "Generated from `fsm/lifecycle.py` by `reattach diagram document`; do not edit.\n\n"
         "## Statuses\n\n```mermaid\n" + overview() + "```\n\n"
         "## Leaves\n\n```mermaid\n" + mermaid() + "```\n\n"
         "## Transitions\n\nFirst match wins. On entering a leaf its order is given "

@@ -63,7 +63,9 @@ class Canon:
             self._shared(now, world.host, self._life),
             tuple((self._shared(now, z, self._life), z.dies_at_ms - now) for z in world.zombies),
             tuple(self._post(now, post, world, alive) for post in world.posts),
-            tuple((t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns),
+            tuple(
+                (t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns
+            ),
             memory.created,
             memory.fenced,
             tuple(self._shared(now, s, self._snapshot) for s in world.checkpoints) if left.crashes else (),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, step_thread
-from reattach.models.answers import Confirmed, NotSent, Phase, Present, Refused, Unknown, Unresolved
+from reattach.models.answers import NotSent, Phase, Refused, Unknown, Unresolved
 from reattach.models.effects import Cancel, Count, Emit, Fence, Fetch, Hold, Notify, Probe, Report, Submit, Watch
 from reattach.models.events import (
     Answered,
@@ -19,8 +19,8 @@ from reattach.models.events import (
     CheckpointCompleted,
     FenceAnswered,
     FetchAnswered,
+    Ident,
     ProbeAnswered,
-    Requested,
     Restored,
     SubmitAnswered,
     ThreadEvent,
@@ -33,7 +33,7 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Failure, FailureCode, Outcome, RemoteFate
 from reattach.models.policy import SubmitAfter, Terms
 from reattach.runtime.explore.world import Left, Life, Post, Read, Said, Snapshot, World
-from reattach.runtime.simulation.remotes import ALIVE, Remote, end, result_of, reveal
+from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, end, result_of, reveal
 
 START_MS = 1_000
 STALE_MAX = 1
@@ -152,7 +152,7 @@ class Moves:
             lost = _lose(world)
             yield Move(("read lost", life.name, failed), True, _inbox(lost, life._replace(read=None), failed))
 
-    def _serve(self, world: World, read: Read) -> tuple[object, Answered]:
+    def _serve(self, world: World, read: Read) -> tuple[Memory, Answered]:
         memory, inv, effect = world.memory, read.inv, read.effect
         match effect:
             case Probe(ident):
@@ -211,7 +211,7 @@ class Moves:
             world = world._replace(posts=posts)
         return _with(world, _tidy(life))
 
-    def _sent(self, stage: str, life: Life, inv: Invocation, ident: object, limit: int) -> Post:
+    def _sent(self, stage: str, life: Life, inv: Invocation, ident: Ident, limit: int) -> Post:
         return Post(stage, life.born, inv, ident, limit, limit + self.terms.admission_ms)
 
     def _emit(self, world: World, life: Life, outcome: Outcome) -> tuple[World, Life]:
@@ -336,9 +336,7 @@ class Moves:
             recovering=busy,
             emitted=kept.emitted,
         )
-        return world._replace(
-            host=host, left=left, zombies=zombies, posts=posts, triggered=None, lives=world.lives + 1
-        )
+        return world._replace(host=host, left=left, zombies=zombies, posts=posts, triggered=None, lives=world.lives + 1)
 
     def _tick(self, world: World) -> World | None:
         """Let one unit of time pass; None while something must happen before."""
@@ -380,9 +378,9 @@ def check_step(result: ThreadStep) -> None:
     """What must hold after every step, whatever the world did."""
     for transition in result.transitions:
         before, after = transition.before, transition.after
-        if before is not None and before.id == after.id:
-            if (after.generation, after.status.rank) < (before.generation, before.status.rank):
-                raise Violation("rank fell", f"{after.id}: {before.leaf.value} to {after.leaf.value}")
+        same = before is not None and before.id == after.id
+        if before and same and (after.generation, after.status.rank) < (before.generation, before.status.rank):
+            raise Violation("rank fell", f"{after.id}: {before.leaf.value} to {after.leaf.value}")
         wrong = check_invocation(after)
         if wrong:
             raise Violation("bad record", wrong)

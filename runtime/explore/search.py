@@ -105,7 +105,9 @@ def search(
         stuck = len(alive) - sum(alive)
         if stuck:
             number = alive.index(0)
-            found["stuck"] = Found("stuck", f"{stuck} worlds from which no end is reachable", trace(scenario, parents, ordinals, number))
+            found["stuck"] = Found(
+                "stuck", f"{stuck} worlds from which no end is reachable", trace(scenario, parents, ordinals, number)
+            )
     return Searched(
         len(index), edges, time.monotonic() - began, depth, sum(goals), stuck, complete, list(found.values())
     )

@@ -25,7 +25,8 @@ def _what(move: Move) -> str:
 
 def _word(item: object) -> str:
     if isinstance(item, Post):
-        return f"{item.stage} of life-{item.owner or '?'} ({item.ident.incarnation} epoch {item.ident.epoch}, slot {item.inv.slot}, by {item.by_ms - START_MS})"
+        order = f"{item.ident.incarnation} epoch {item.ident.epoch}, slot {item.inv.slot}, by {item.by_ms - START_MS}"
+        return f"{item.stage} of life-{item.owner or '?'} ({order})"
     if isinstance(item, Requested):
         return item.request.invocation_id
     return str(item)
@@ -46,7 +47,5 @@ def _where(move: Move) -> str:
         else:
             text = state.mode
         parts.append(f"{life.name}{'(zombie)' if life.dies_at_ms else ''} {text}")
-    turns = ", ".join(
-        f"{t.marker} {t.phase.value}{' hidden' if t.hidden_until_ms else ''}" for t in world.memory.turns
-    )
+    turns = ", ".join(f"{t.marker} {t.phase.value}{' hidden' if t.hidden_until_ms else ''}" for t in world.memory.turns)
     return f"  | {'; '.join(parts)} | remote: {turns or '-'}"

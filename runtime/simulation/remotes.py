@@ -201,7 +201,5 @@ DEDUPLICATING = Remote(
     Capabilities(deduplication=Deduplication.KEY, key_lifetime_ms=_LONG_MS, admission_ms=1),
 )
 FENCEABLE = Remote("fenceable", Capabilities(absence=Absence.BY_FENCE, admission_ms=1), exclusive=True, staged=True)
-HANDLE_ONLY = Remote(
-    "handle-only", Capabilities(evidence=Evidence.HANDLE_ONLY, absence=Absence.NEVER, admission_ms=1)
-)
+HANDLE_ONLY = Remote("handle-only", Capabilities(evidence=Evidence.HANDLE_ONLY, absence=Absence.NEVER, admission_ms=1))
 REMOTES = (STATUS_ONLY, MARKER_LAST, MARKER_LIST, DEDUPLICATING, FENCEABLE, HANDLE_ONLY)

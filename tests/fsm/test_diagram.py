@@ -8,7 +8,7 @@ from reattach.models.lifecycle import Leaf, Status
 
 def test_the_committed_page_is_todays() -> None:
     page = Path(__file__).parents[2] / "docs" / "lifecycle.md"
-    assert page.read_text() == document(), "run: reattach diagram --document > docs/lifecycle.md"
+    assert page.read_text() == document(), "run: reattach diagram document > docs/lifecycle.md"
 
 
 def test_every_leaf_and_status_is_drawn() -> None:
