@@ -8,9 +8,12 @@ a net: every key with a wake-up also has a durable timer of its own at or before
 fact that never comes cannot strand a call.
 
 *What a crash leaves.* State and timers of the last completed checkpoint. `open` first ends the loop
-of the previous incarnation (thread mode never calls `close`), then lists the restored keys; each is
-taken over (`Restored`) in its own slot of `recovery_spread_ms`, by the pump, which hangs on the first
-element or timer that comes: a checkpoint taken with calls in flight contains a timer of the pump.
+of the previous incarnation (thread mode never calls `close`), then lists the restored keys and sets
+the pump going; each key is taken over (`Restored`) in its own slot of `recovery_spread_ms`, or before
+anything else that comes for it.
+
+*The pump's key.* The pump's timers hang on a key of their own that belongs to no thread, so that a
+timer says by its key alone whose it is.
 
 The host decides nothing about a call. It keeps the order that safety rests on: store, then send.
 """
@@ -18,6 +21,7 @@ The host decides nothing about a call. It keeps the order that safety rests on: 
 import heapq
 import time
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -31,13 +35,15 @@ from reattach.models.codec import encode_entry
 from reattach.models.effects import Hold
 from reattach.models.errors import ConfigError, InvalidRequest
 from reattach.models.events import Requested, Restored, ThreadEvent, TimeReached
+from reattach.models.identity import request_key
 from reattach.models.policy import SubmitAfter
 from reattach.models.request import Request, parse_request
 from reattach.runtime import incarnations, records
+from reattach.runtime.clock import SteadyClock
 from reattach.runtime.config import check_agents
 from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
-from reattach.runtime.flink.keys import KeyedBackend, parts_of
+from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
 
 STATE: Final = "reattach"
 JOURNAL: Final = OutputTag("reattach-journal", Types.PICKLED_BYTE_ARRAY())
@@ -45,10 +51,13 @@ PROGRESS: Final = OutputTag("reattach-progress", Types.STRING())
 NOTICES: Final = OutputTag("reattach-notices", Types.STRING())
 REJECTS: Final = OutputTag("reattach-rejects", Types.STRING())
 
+PUMP_KEY: Final = "reattach pump "
 PUMP_MS: Final = 3
 PUMP_SLOW_MS: Final = 20
 FACTS_PER_PUMP: Final = 1_000
 RECOVERIES_PER_PUMP: Final = 500
+# Timers beyond it (the ends of tombstones) are many and seldom replaced: not worth remembering.
+REMEMBERED_MS: Final = 10 * 60_000
 
 Output = Any
 
@@ -58,7 +67,9 @@ class Host:
 
     Call `open` from the function's `open`, and yield from `process` and `on_timer` in its
     `process_element` and `on_timer`. What they yield is an outcome as JSON text, or a pair of a side
-    output's tag and a value. Timers of the function's own are possible: `on_timer` ignores them.
+    output's tag and a value. Timers of the function's own are possible: `on_timer` ignores them. So is
+    keyed state of its own, but not between two outputs of one call: the current key is then whichever
+    thread the output comes from.
 
     Args:
         agents: by name.
@@ -89,12 +100,15 @@ class Host:
 
         Raises:
             ConfigError: process mode, an unknown PyFlink, or an adapter's own complaint.
+            StillSending: the previous one cannot be ended; the next attempt may succeed.
         """
         self._backend = KeyedBackend(context)
         self._state = context.get_state(ValueStateDescriptor(STATE, Types.PICKLED_BYTE_ARRAY()))
-        self._executor = incarnations.take_over(_place(context), self._make_executor)
-        self._now_ms = 0
-        opened_ms = self._now()
+        self._executor = incarnations.take_over(self._backend.place(), self._make_executor)
+        # A job that is cancelled drops this object, and nobody would end the loop.
+        weakref.finalize(self, self._executor.abandon)
+        self._clock = SteadyClock()
+        opened_ms = self._clock.now_ms()
         self._driver = Driver(
             check_agents(self._agents),
             incarnation=uuid.uuid4().hex,
@@ -102,41 +116,49 @@ class Host:
             journal=self._journal,
         )
         self._timers: dict[str, int] = {}
+        self._pump_key = self._backend.own_key(PUMP_KEY)
         self._pump_at = 0
         self._pump_ms = PUMP_MS
-        self._foreign: set[str] = set()
-        self._recoveries: list[tuple[int, str]] = []
-        for key in self._backend.keys(STATE):
-            self._foreign.add(key)
-            spread_ms = self._restored_agent(key).policy.recovery_spread_ms
-            self._recoveries.append((opened_ms + scatter(key, spread_ms), key))
+        self._foreign = set(self._backend.keys(STATE))
+        self._recoveries = [(opened_ms + self._slot_ms(key), key) for key in self._foreign]
         heapq.heapify(self._recoveries)
+        self._arm("")
 
     def process(self, value: str | bytes | Request, context: Any) -> Iterator[Output]:
-        """Take one request: a line of JSON, or one that is parsed already."""
+        """Take one request: a line of JSON, or one that is parsed already.
+
+        Raises:
+            ConfigError: the stream is not keyed by `request_key_of`.
+        """
+        mine = context.get_current_key()
         request = value if isinstance(value, Request) else self._parse(value)
         if isinstance(request, Request) and not self._driver.knows(request.agent):
             request = f"agent: no agent named {request.agent!r} is configured (known: {', '.join(self._agents)})"
-        if not isinstance(request, Request):
+        if isinstance(request, Request):
+            if key_of(*request_key(request)) != mine:
+                raise ConfigError(
+                    "the stream has other keys than reattach's: use key_by(request_key_of, Types.STRING())"
+                )
+            if mine in self._foreign:
+                yield from self._apply(mine, Restored())
+            yield from self._apply(mine, Requested(request))
+        else:
             yield REJECTS, records.reject_json(value, request)
-            return
-        yield from self._apply(context.get_current_key(), Requested(request), context)
-        self._arm(context)
+        self._arm(mine)
 
     def on_timer(self, timestamp: int, context: Any) -> Iterator[Output]:
-        """Serve the pump, and the key whose timer this is."""
+        """Serve the pump, or the key whose timer this is."""
         mine = context.get_current_key()
-        known = self._timers.get(mine)
-        if known is None or known <= timestamp:
+        if mine == self._pump_key:
+            if self._pump_at and timestamp >= self._pump_at:
+                self._pump_at = 0
+                yield from self._pump()
+        elif self._timers.get(mine, timestamp) <= timestamp:
             self._timers.pop(mine, None)
-            # A restored key waits for its slot; the pump, armed below, comes to it.
+            # A restored key waits for its slot.
             if mine not in self._foreign:
-                yield from self._apply(mine, TimeReached(), context)
-        if self._pump_at and timestamp >= self._pump_at:
-            self._pump_at = 0
-            yield from self._pump(context)
-            self._backend.switch_to(mine)
-        self._arm(context)
+                yield from self._apply(mine, TimeReached())
+        self._arm(mine)
 
     def close(self) -> None:
         """End this incarnation's sends. Flink's thread mode does not call it; users may."""
@@ -145,20 +167,19 @@ class Host:
     def _make_executor(self) -> Executor:
         return Executor(self._agents, concurrency_max=self._concurrency_max, streams_max=self._streams_max)
 
-    def _now(self) -> int:
-        self._now_ms = max(self._now_ms, time.time_ns() // 1_000_000)
-        return self._now_ms
-
-    def _restored_agent(self, key: str) -> AgentConfig:
+    def _slot_ms(self, key: str) -> int:
+        """How long after the opening a restored key is taken over."""
         name = parts_of(key)[0]
         if name not in self._agents:
             raise ConfigError(
                 f"agents.{name}: the restored state holds calls of this agent, which is not configured any more; "
                 "put it back until they have ended"
             )
-        return self._agents[name]
+        return scatter(key, self._agents[name].policy.recovery_spread_ms)
 
-    def _parse(self, line: str | bytes) -> Request | str:
+    def _parse(self, line: object) -> Request | str:
+        if not isinstance(line, str | bytes):
+            return f"neither a line of JSON nor a Request: {type(line).__name__}"
         try:
             most = max(agent.policy.message_bytes_max for agent in self._agents.values())
             request = parse_request(line, message_bytes_max=most)
@@ -169,53 +190,61 @@ class Host:
             return str(error)
         return request
 
-    def _pump(self, context: Any) -> Iterator[Output]:
+    def _pump(self) -> Iterator[Output]:
         facts = self._executor.drain(FACTS_PER_PUMP)
         for key, fact in facts:
             self._backend.switch_to(key)
-            yield from self._apply(key, fact, context)
-        now, recovered = self._now(), 0
+            yield from self._apply(key, fact)
+        now, recovered = self._clock.now_ms(), 0
         while self._recoveries and self._recoveries[0][0] <= now and recovered < RECOVERIES_PER_PUMP:
             _, key = heapq.heappop(self._recoveries)
             if key in self._foreign:
                 recovered += 1
                 self._backend.switch_to(key)
-                yield from self._apply(key, Restored(), context)
+                yield from self._apply(key, Restored())
         self._pump_ms = PUMP_MS if facts or recovered else min(PUMP_SLOW_MS, self._pump_ms + 1)
 
-    def _arm(self, context: Any) -> None:
-        """Keep the pump going while anything may still come."""
+    def _arm(self, mine: str) -> None:
+        """Keep the pump going while anything may still come, and make `mine` the current key again."""
         if not self._pump_at and (self._executor.busy or self._recoveries):
-            self._pump_at = self._now() + self._pump_ms
-            context.timer_service().register_processing_time_timer(self._pump_at)
+            # The wall clock's time, even where ours goes on ahead of it: the pump must not wait for it.
+            self._pump_at = time.time_ns() // 1_000_000 + self._pump_ms
+            self._backend.switch_to(self._pump_key)
+            self._backend.timers.register_processing_time_timer(self._pump_at)
+            if mine:
+                self._backend.switch_to(mine)
+        elif mine == self._pump_key:
+            self._backend.switch_to(mine)
 
-    def _apply(self, key: str, event: ThreadEvent, context: Any) -> Iterator[Output]:
+    def _apply(self, key: str, event: ThreadEvent) -> Iterator[Output]:
         """Apply one fact to the current key's thread: store, set the timer, order, and yield outputs."""
         stored = self._state.value()
-        if stored is None and not isinstance(event, Requested):
-            self._foreign.discard(key)
-            return
-        applied = self._driver.apply(parts_of(key), stored, event, self._now())
         self._foreign.discard(key)
+        if stored is None and not isinstance(event, Requested):
+            return
+        applied = self._driver.apply(parts_of(key), stored, event, self._clock.now_ms())
         if applied.changed:
             if applied.stored is None:
                 self._state.clear()
             else:
                 self._state.update(applied.stored)
-        self._set_timer(key, applied.wake_at_ms, context)
+        self._set_timer(key, applied.wake_at_ms)
         for effect, invocation in applied.orders:
             assert not isinstance(effect, Hold), "refused when the host was made"
             self._executor.order(key, effect, invocation)
         yield from self._outputs(applied)
 
-    def _set_timer(self, key: str, wake_at_ms: int, context: Any) -> None:
+    def _set_timer(self, key: str, wake_at_ms: int) -> None:
         if not wake_at_ms:
             return
+        at_ms = self._clock.wall_ms(wake_at_ms)
         known = self._timers.get(key)
         # An earlier timer is enough: when it fires, the next one is set.
-        if known is None or wake_at_ms < known:
-            self._timers[key] = wake_at_ms
-            context.timer_service().register_processing_time_timer(wake_at_ms)
+        if known is not None and known <= at_ms:
+            return
+        if wake_at_ms <= self._clock.now_ms() + REMEMBERED_MS:
+            self._timers[key] = at_ms
+        self._backend.timers.register_processing_time_timer(at_ms)
 
     def _outputs(self, applied: Applied) -> Iterator[Output]:
         for outcome in applied.outcomes:
@@ -226,12 +255,3 @@ class Host:
             yield PROGRESS, records.report_json(report)
         for notice in applied.notices:
             yield NOTICES, records.notice_json(notice)
-
-
-def _place(context: Any) -> tuple[str, str, int]:
-    java = context._runtime_context
-    return (
-        str(java.getJobInfo().getJobId().toString()),
-        str(java.getOperatorUniqueID()),
-        int(java.getTaskInfo().getIndexOfThisSubtask()),
-    )

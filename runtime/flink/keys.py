@@ -1,16 +1,22 @@
-"""The two things a host needs that PyFlink's public API does not offer.
+"""What a host needs that PyFlink's public API does not offer: the one place that reaches into it.
 
-Switching the current key inside `on_timer` (so that one timer can serve all calls of a subtask) and
-listing the keys that were restored. Both reach into PyFlink 2.3's thread mode; this class holds all
-of it, checks that it is there, and says what to do when it is not.
+Four things: to switch the current key inside `on_timer` (so that one timer serves all calls of a
+subtask), to list the keys that were restored, to find a key that this subtask owns, and to set timers
+already in `open`. All of it is PyFlink 2.3's thread mode; this class checks that it is there, and says
+what to do when it is not. tests/flink/test_keys.py shows each on a running job.
 """
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from reattach.models.errors import ConfigError
 
-PROVEN = "2.3"
+PROVEN: Final = "2.3"
+MODE: Final = "python.execution-mode"
+_SET_THREAD: Final = f"set {MODE}: thread"
+_OWN_KEY_TRIES_MAX: Final = 1_000_000
 
 
 def key_of(agent: str, thread_id: str) -> str:
@@ -24,64 +30,99 @@ def parts_of(key: str) -> tuple[str, str]:
     return agent, thread_id
 
 
-def require_thread_mode(context: Any) -> None:
-    """Refuse a runtime context of process mode, where timers are lost on restore.
+def require_thread_mode(environment: Any) -> None:
+    """Refuse a `StreamExecutionEnvironment` of process mode; for those who build jobs, before they start one.
 
     Raises:
         ConfigError: says what to set.
     """
-    if not hasattr(context, "get_keyed_state_backend"):
-        raise ConfigError(
-            "python.execution-mode: reattach needs thread mode (process mode loses timers when it restores); "
-            "set python.execution-mode: thread, and use reattach's function on a keyed stream"
-        )
+    settings = environment._j_stream_execution_environment.getConfiguration().toMap()
+    mode = settings.get(MODE) or "process"
+    if mode != "thread":
+        raise ConfigError(f"{MODE}: {mode!r} loses timers when it restores; {_SET_THREAD}")
 
 
 class KeyedBackend:
-    """Key switch and key listing of one subtask's keyed state.
+    """The keyed state of one subtask, seen from `open` on.
 
     Raises:
-        ConfigError: this PyFlink does not have what is needed.
+        ConfigError: process mode, a stream that is not keyed, or another Flink than this was proven with.
     """
 
     def __init__(self, context: Any) -> None:
-        require_thread_mode(context)
-        try:
+        if not hasattr(context, "get_keyed_state_backend"):
+            raise ConfigError(
+                f"{MODE}: reattach needs thread mode (process mode loses timers when it restores); {_SET_THREAD}"
+            )
+        if context.get_keyed_state_backend() is None:
+            raise ConfigError("the stream is not keyed: put key_by(request_key_of, Types.STRING()) before reattach")
+        with _reaching_in():
             from pemja import findClass
 
+            version = findClass("org.apache.flink.runtime.util.EnvironmentInformation").getVersion()
+            if not str(version).startswith(f"{PROVEN}."):
+                raise ConfigError(f"Flink {version}: {_use_proven()}")
+            self._context = context
             self._backend = context.get_keyed_state_backend()._keyed_state_backend
             self._row = findClass("org.apache.flink.types.Row")
             self._namespace = findClass("org.apache.flink.runtime.state.VoidNamespace").INSTANCE
-        except (ImportError, AttributeError, TypeError) as error:
-            raise _unsupported(error) from None
+            self._assignment = findClass("org.apache.flink.runtime.state.KeyGroupRangeAssignment")
+            #: Sets timers for the current key.
+            self.timers = context.get_keyed_state_backend()._function_context.timer_service()
 
     def switch_to(self, key: str) -> None:
         """Make `key` the current key; it must belong to this subtask."""
-        row = self._row(1)
-        row.setField(0, key)
-        self._backend.setCurrentKey(row)
+        self._backend.setCurrentKey(self._as_java(key))
 
     def keys(self, state_name: str) -> list[str]:
         """Every key of this subtask that has a value in the named state."""
-        try:
+        with _reaching_in():
             iterator = self._backend.getKeys(state_name, self._namespace).iterator()
             found: list[str] = []
             while iterator.hasNext():
-                key = iterator.next()
-                found.append(key if isinstance(key, str) else _field(key))
-        except AttributeError as error:
-            raise _unsupported(error) from None
+                found.append(_field(iterator.next()))
         return found
 
+    def own_key(self, prefix: str) -> str:
+        """The first of `prefix0`, `prefix1`, ... that belongs to this subtask."""
+        with _reaching_in():
+            owned = self._backend.getKeyGroupRange()
+            groups = self._context._runtime_context.getTaskInfo().getMaxNumberOfParallelSubtasks()
+            for number in range(_OWN_KEY_TRIES_MAX):
+                key = f"{prefix}{number}"
+                if owned.contains(self._assignment.assignToKeyGroup(self._as_java(key), groups)):
+                    return key
+        raise AssertionError("a subtask owns at least one key group")
 
-def _field(row: Any) -> str:
-    return str(row.getField(0)) if hasattr(row, "getField") else str(row[0])
+    def place(self) -> tuple[str, str, int]:
+        """Names of the job and the operator, and the index of the subtask."""
+        with _reaching_in():
+            java = self._context._runtime_context
+            return (
+                str(java.getJobInfo().getJobId().toString()),
+                str(java.getOperatorUniqueID()),
+                int(java.getTaskInfo().getIndexOfThisSubtask()),
+            )
+
+    def _as_java(self, key: str) -> Any:
+        row = self._row(1)
+        row.setField(0, key)
+        return row
 
 
-def _unsupported(error: Exception) -> ConfigError:
-    import pyflink.version
+def _field(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    return str(key.getField(0)) if hasattr(key, "getField") else str(key[0])
 
-    return ConfigError(
-        f"apache-flink: version {pyflink.version.__version__} lacks what reattach uses of {PROVEN} "
-        f"({type(error).__name__}: {error}); install apache-flink~={PROVEN}.0"
-    )
+
+@contextmanager
+def _reaching_in() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ConfigError(f"apache-flink: {type(error).__name__}: {error}; {_use_proven()}") from None
+
+
+def _use_proven() -> str:
+    return f"reattach reaches into Flink {PROVEN} and is proven with no other; install apache-flink~={PROVEN}.0"
