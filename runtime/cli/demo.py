@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from reattach.models.errors import ConfigError
+
 
 def command(
     calls: Annotated[int, typer.Option(min=10, max=5_000, help="How many calls.")] = 200,
@@ -20,5 +22,7 @@ def command(
     from reattach.runtime.demo.compare import compare
 
     if keep is not None:
+        if keep.exists() and any(keep.iterdir()):
+            raise ConfigError(f"--keep: {keep} is not empty; name a new folder")
         keep.mkdir(parents=True, exist_ok=True)
     return 0 if compare(calls=calls, seed=seed, json_file=json_file, keep=keep, console=Console()) else 1

@@ -152,6 +152,11 @@ class Runner:
         checkpoints.prune(job.checkpoints, resume_from)
         shutil.rmtree(job.checkpoints / checkpoints.TEMPORARY, ignore_errors=True)
         self._screen.say(f"resuming from {resume_from}" if resume_from else "starting without a checkpoint")
+        if resume_from is None and self.outbox.calls:
+            self._screen.say(
+                f"warning: there are outcomes in {job.outcomes} and no checkpoint of the job that wrote them: "
+                "every call is asked about anew, and finished ones are written a second time"
+            )
         jvm = gateway.start_jvm(job.logs, name=job.name, held=lock.fileno())
         try:
             from reattach.runtime.flink import job as flink_job
