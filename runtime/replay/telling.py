@@ -58,15 +58,16 @@ def lines(report: Report, journal: Journal, seconds: float) -> Iterator[str]:
     yield f"replayed {_count(report.checked, 'entry')} of {_count(report.calls, 'call')} in {rate}: {verdict}"
     if report.takeovers or report.restores:
         yield (
-            f"  lives: {report.takeovers} takeovers; {report.restores} restores from an older state, "
-            f"{_count(report.undone, 'entry')} undone"
+            f"  lives: {_count(report.takeovers, 'takeover')}; "
+            f"{_count(report.restores, 'restore')} from an older state, {_count(report.undone, 'entry')} undone"
         )
     if journal.repeated:
         yield f"  left out: {_count(journal.repeated, 'entry')} that the journal holds twice"
     if report.skipped:
         yield f"  not compared: {_count(report.skipped, 'entry')} of lives that began before this journal"
     if report.gaps:
-        yield f"  incomplete: {_count(report.gaps, 'call')} with missing entries, {report.lost} entries not compared"
+        lost = _count(report.lost, "entry")
+        yield f"  incomplete: {_count(report.gaps, 'call')} with missing entries, {lost} not compared"
 
 
 def divergence_lines(found: Divergence) -> Iterator[str]:

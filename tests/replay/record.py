@@ -32,13 +32,22 @@ def scenario(**settings: Any) -> Callable[[Scenario], Scenario]:
     return named
 
 
+def completed(made: World) -> list[Path]:
+    """The completed checkpoints, oldest first; [] while one of them is being deleted under our eyes."""
+    try:
+        found = made.checkpoints.glob("**/chk-*/_metadata")
+        return sorted((path.parent for path in found), key=lambda path: int(path.name.removeprefix("chk-")))
+    except FileNotFoundError:
+        return []
+
+
 def checkpointed(made: World) -> None:
     """Wait for a checkpoint that was started after now; the first to complete may have been under way."""
-    known = set(made.checkpoints.glob("**/chk-*/_metadata"))
+    known = set(completed(made))
     fresh: set[Path] = set()
 
     def two_more() -> bool:
-        fresh.update(set(made.checkpoints.glob("**/chk-*/_metadata")) - known)
+        fresh.update(set(completed(made)) - known)
         return len(fresh) >= 2
 
     made.until(two_more, "a checkpoint")
@@ -135,9 +144,8 @@ def restored_from_an_older_checkpoint(made: World) -> None:
     made.start()
     made.until(lambda: made.kinds()["turn"] == 3, "all runs")
     checkpointed(made)
-    old = sorted(made.checkpoints.glob("**/chk-*/_metadata"), key=lambda path: path.stat().st_mtime)[-1].parent
     kept = made.folder / "kept"
-    shutil.copytree(old, kept)
+    shutil.copytree(made.until(lambda: completed(made), "a checkpoint")[-1], kept)
     made.finish()
     shutil.rmtree(made.outcomes)
     made.start("--from", str(kept))
