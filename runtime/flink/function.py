@@ -1,4 +1,4 @@
-"""The ready function: `stream.key_by(request_key_of(...)).process(ReattachFunction(agents))`."""
+"""The ready function: `stream.key_by(request_key_of, Types.STRING()).process(ReattachFunction(agents))`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,20 +17,25 @@ UNREADABLE = key_of("", "")
 LINE_BYTES_MAX = 64 * 1024 * 1024
 
 
-def request_key_of(value: str | bytes | Request) -> str:
+def request_key_of(value: object) -> str:
     """The key of a request or of a line of input, for `key_by(request_key_of, Types.STRING())`."""
+    if isinstance(value, Request):
+        return key_of(*request_key(value))
+    if not isinstance(value, str | bytes):
+        return UNREADABLE
     try:
-        request = value if isinstance(value, Request) else parse_request(value, message_bytes_max=LINE_BYTES_MAX)
+        return key_of(*request_key(parse_request(value, message_bytes_max=LINE_BYTES_MAX)))
     except InvalidRequest:
         return UNREADABLE
-    return key_of(*request_key(request))
 
 
 class ReattachFunction(KeyedProcessFunction):
     """Calls remote agents durably; one line of JSON in, one outcome as JSON text out.
 
-    Side outputs: `host.JOURNAL`, `host.PROGRESS`, `host.NOTICES`, `host.REJECTS`.
-    Needs thread mode. A function of your own embeds a `Host` in the same way:
+    Side outputs: `host.JOURNAL`, `host.PROGRESS`, `host.NOTICES`, `host.REJECTS`; each must be asked for
+    with `get_side_output`, or PyFlink fails the job on its first value. Needs thread mode, which
+    `keys.require_thread_mode` checks before a job is started. A function of your own embeds a `Host`
+    in the same way:
 
         class Mine(KeyedProcessFunction):
             def __init__(self, agents):

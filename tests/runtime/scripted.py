@@ -98,7 +98,7 @@ def config(script: Script, **policy: Any) -> AgentConfig:
         "scripted",
         "http://127.0.0.1:9",
         options={"script": script},
-        policy=Policy(retention_ms=1_000, **policy),
+        policy=Policy(**{"retention_ms": 1_000, **policy}),
     )
 
 
