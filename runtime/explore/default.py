@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from typing import Any, Final
 
 from reattach.runtime.explore.runs import named, scenario
@@ -110,7 +111,9 @@ def run_all(runs: Sequence[Bounds], done: Callable[[Explored], None], states_max
         The results in the order of `runs`.
     """
     results: dict[int, Explored] = {}
-    with ProcessPoolExecutor(min(len(runs), os.cpu_count() or 1)) as pool:
+    # Fresh interpreters: a fork would take a debugger's or a coverage tool's tracing along.
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(min(len(runs), os.cpu_count() or 1), mp_context=fresh) as pool:
         futures = {pool.submit(run, bounds, states_max): number for number, bounds in enumerate(runs)}
         for future in as_completed(futures):
             results[futures[future]] = future.result()

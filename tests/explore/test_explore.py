@@ -8,25 +8,29 @@ import pytest
 from reattach.fsm import table
 from reattach.models.lifecycle import Leaf
 from reattach.runtime.cli.main import main
-from reattach.runtime.explore.default import REMOTES, Bounds, run
+from reattach.runtime.explore.default import REMOTES, Bounds, Explored, run, run_all
+
+RUNS = (
+    *(Bounds(remote, crashes=1, checkpoints=1, losses=1) for remote in REMOTES),
+    *(Bounds(remote, crashes=1, checkpoints=1, losses=0, zombies=1) for remote in ("status-only", "deduplicating")),
+    Bounds("fenceable", crashes=1, checkpoints=0, losses=0, zombies=1),
+    Bounds("marker-list", turns=2, crashes=1, checkpoints=1, losses=0),
+)
 
 
-@pytest.mark.parametrize("remote", REMOTES)
-def test_one_crash_one_checkpoint_one_loss(remote: str) -> None:
-    result = run(Bounds(remote, crashes=1, checkpoints=1, losses=1))
+@pytest.fixture(scope="module")
+def explored() -> dict[Bounds, Explored]:
+    """Every run, on all cores; the command's own default run is larger."""
+    return dict(zip(RUNS, run_all(RUNS, lambda _: None), strict=True))
+
+
+@pytest.mark.parametrize(
+    "bounds", RUNS, ids=lambda b: f"{b.remote}-{b.turns}-{b.crashes}{b.checkpoints}{b.losses}{b.zombies}"
+)
+def test_every_reachable_world_keeps_every_property(explored: dict[Bounds, Explored], bounds: Bounds) -> None:
+    result = explored[bounds]
     assert result.good, result.counterexamples
-    assert result.states > 1_000
-
-
-@pytest.mark.parametrize("remote", ["status-only", "deduplicating", "fenceable"])
-def test_a_zombie_of_the_last_life(remote: str) -> None:
-    result = run(Bounds(remote, crashes=1, checkpoints=1, losses=0, zombies=1))
-    assert result.good, result.counterexamples
-
-
-def test_two_turns_on_one_thread() -> None:
-    result = run(Bounds("marker-list", turns=2, crashes=1, checkpoints=1, losses=0))
-    assert result.good, result.counterexamples
+    assert result.states > 500
 
 
 def test_without_the_quiet_time_it_finds_the_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
