@@ -85,15 +85,19 @@ def redacted(payload: bytes) -> bytes:
 
 
 def redact_request(request: Request) -> Request:
-    return replace(request, message=redacted(request.message), metadata=redacted(request.metadata))
+    """The same request without the words of people; itself where it holds none."""
+    message, metadata = redacted(request.message), redacted(request.metadata)
+    if message is request.message and metadata is request.metadata:
+        return request
+    return replace(request, message=message, metadata=metadata)
 
 
 def redact_record(invocation: Invocation) -> Invocation:
     """The same record without the words of people."""
-    response = invocation.response
-    if response is not None:
-        response = replace(response, payload=redacted(response.payload))
-    return replace(invocation, request=redact_request(invocation.request), response=response)
+    request, response = redact_request(invocation.request), invocation.response
+    if response is None:
+        return invocation if request is invocation.request else replace(invocation, request=request)
+    return replace(invocation, request=request, response=replace(response, payload=redacted(response.payload)))
 
 
 def redact_event(event: ThreadEvent) -> ThreadEvent:

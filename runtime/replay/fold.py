@@ -15,7 +15,7 @@ life begins, since a difference would say nothing.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -115,9 +115,10 @@ class Fold:
 
     Args:
         terms: reads the terms that a basis carries; the same few texts come again and again.
+        states: digests of all the call's entries, for lives whose clocks put them in the wrong order.
     """
 
-    def __init__(self, terms: Callable[[str], Terms] = terms_of) -> None:
+    def __init__(self, terms: Callable[[str], Terms] = terms_of, states: Collection[bytes] = frozenset()) -> None:
         self._read_terms = terms
         self._terms: Terms | None = None
         self._record: Invocation | None = None
@@ -125,6 +126,7 @@ class Fold:
         self._incarnation = ""
         self._seen: dict[bytes, int] = {}
         self._latest: JournalEntry | None = None
+        self._states = states
         self._number = 0
         self._checked = False
 
@@ -187,13 +189,15 @@ class Fold:
 
     def _found(self, state: bytes) -> Checked:
         latest = self._latest
-        if latest is None:
-            return Checked("goes on from a state older than this journal")
-        if latest.state == state:
+        if latest is not None and latest.state == state:
             return Checked("taken over by a new incarnation", taken_over=True)
         back_to = self._seen.get(state)
+        if back_to is None and state in self._states:
+            return Checked("goes on from a state further down: the host's clock ran backwards")
         if back_to is None:
-            return Checked("goes on from a state that is not in this journal", gap=True)
+            missing = latest is not None
+            older = "that is not in this journal" if missing else "older than this journal"
+            return Checked(f"goes on from a state {older}", gap=missing)
         restore = Restore(back_to, self._number - 1 - back_to)
         note = f"restored from an older checkpoint: back to entry {back_to}, {_entries(restore.undone)} undone"
         return Checked(note, restore=restore)

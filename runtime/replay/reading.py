@@ -60,10 +60,15 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An entry as bytes, which take a fifth of what the record takes."""
+    """An entry as bytes, which take a fifth of what the record takes.
+
+    Args:
+        state: the digest that the entry names.
+    """
 
     order: Order
     place: Place
+    state: bytes
     data: bytes
 
 
@@ -148,7 +153,7 @@ def _take(journal: Journal, place: Place, line: bytes, invocation: str) -> bool:
         return True
     journal.entries += 1
     call = entry.agent, entry.thread_id, entry.invocation_id
-    journal.calls.setdefault(call, []).append(Held(_order(entry), place, data))
+    journal.calls.setdefault(call, []).append(Held(_order(entry), place, entry.state, data))
     return True
 
 

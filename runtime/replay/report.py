@@ -108,7 +108,7 @@ def replay(
         report.calls += 1
         context: deque[Row] = deque(maxlen=CONTEXT_ENTRIES)
         gap = False
-        for row in _rows(Fold(terms), held[: until or None], report.damages):
+        for row in _rows(Fold(terms, {one.state for one in held}), held[: until or None], report.damages):
             if on_entry is not None:
                 on_entry(1)
             if on_row is not None:

@@ -184,6 +184,43 @@ def test_a_life_from_a_state_that_the_journal_does_not_hold_is_a_gap() -> None:
     assert isinstance(linked, Checked) and linked.gap and linked.mismatch is None
 
 
+def test_a_clock_that_ran_backwards_between_two_lives_is_no_gap(tmp_path: Path) -> None:
+    host = Host()
+    host.submit()
+    host.now_ms -= 1_000_000
+    host.open(host.stored)
+    host.on(e.Restored())
+    report, rows = replayed(tmp_path, host.entries)
+    assert (report.code, report.checked) == (0, len(host.entries))
+    assert isinstance(rows[0].verdict, Checked)
+    assert rows[0].verdict.note == "goes on from a state further down: the host's clock ran backwards"
+
+
+def test_a_difference_in_effects_alone_is_one(tmp_path: Path) -> None:
+    host = Host()
+    host.submit()
+    wrong = replace(host.entries[-1], effects=("Submit",))
+    report, _ = replayed(tmp_path, [*host.entries[:-1], wrong])
+    (found,) = report.divergences
+    assert found.mismatch.recorded.effects == ("Submit",) and found.mismatch.today.effects == ("Watch",)
+
+
+@pytest.mark.parametrize("missing", [4, 6], ids=["by-count", "by-leaf"])
+def test_what_tells_a_gap(missing: int, tmp_path: Path) -> None:
+    """The count of steps jumps; or it does not, since what follows was dropped, and the leaf does not fit."""
+    host = Host()
+    host.submit()
+    host.on(e.Progressed(host.ident, ()))
+    host.on(e.Progressed(host.ident, ()))
+    host.on(e.WatchEnded(host.ident, "end"))
+    host.on(e.ProbeAnswered(replace(host.ident, epoch=1), Absent("")))
+    del host.entries[missing]
+    report, rows = replayed(tmp_path, host.entries)
+    assert report.divergences == []
+    assert report.gaps == 1
+    assert isinstance(rows[missing].verdict, Skipped)
+
+
 def test_a_journal_may_begin_in_the_middle() -> None:
     host = Host()
     host.submit()
@@ -275,7 +312,7 @@ def test_an_entry_that_contradicts_itself_is_damage(tmp_path: Path) -> None:
 def hosts(draw: st.DrawFn) -> Host:
     """Two turns of a thread, several lives, restores from any state that was ever stored."""
     host = Host(draw(all_terms()))
-    host.now_ms = QUIET - draw(st.sampled_from([0, 8_000]))
+    host.now_ms += draw(st.sampled_from([0, QUIET - OPENED]))
     asked: list[e.ThreadEvent] = [e.Requested(request(f"call-{n}", thread_id="t", turn=n)) for n in (1, 2)]
     host.on(asked[0])
     kept = [None, host.stored]

@@ -1,7 +1,5 @@
 """Committed histories of real runs: today's step does what the job did then."""
 
-from pathlib import Path
-
 import pytest
 
 from reattach.models.events import Requested, Restored, SubmitAnswered
@@ -116,10 +114,14 @@ def test_histories_hold_nobodys_words() -> None:
 @pytest.mark.parametrize(
     ("guard", "answer", "finder"),
     [
-        ("trusted", True, "lost-post-then-proven-absent"),
         ("trusted", False, "lost-post-then-proven-absent"),
-        ("overdue", False, "deadline-with-a-stuck-run"),
-        ("permitted", True, "killed-between-a-post-and-its-answer"),
+        ("permitted", False, "lost-post-then-proven-absent"),
+        ("fenceable", True, "lost-answer-then-found-running"),
+        ("closing", False, "killed-while-draining"),
+        ("twice_absent", True, "known-once-and-then-lost"),
+        ("askable", False, "killed-between-a-post-and-its-answer"),
+        ("credible", False, "re-delivered-request"),
+        ("has_result", False, "restored-from-an-older-checkpoint"),
     ],
 )
 def test_a_broken_guard_is_found(monkeypatch: pytest.MonkeyPatch, guard: str, answer: bool, finder: str) -> None:
@@ -128,4 +130,3 @@ def test_a_broken_guard_is_found(monkeypatch: pytest.MonkeyPatch, guard: str, an
     assert report.code == 1
     (first, *_) = report.divergences
     assert first.mismatch.recorded != first.mismatch.today
-    assert isinstance(first.row.place.file, Path)
