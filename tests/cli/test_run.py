@@ -68,7 +68,7 @@ def test_it_ends_by_itself_writes_rejects_and_resumes(tmp_path: Path) -> None:
 
 @pytest.mark.flink
 def test_ctrl_c_ends_it_in_order_and_the_calls_go_on(tmp_path: Path) -> None:
-    with world(tmp_path / "w", latency="3s-6s") as made:
+    with world(tmp_path / "w", latency="15s-18s") as made:
         made.ask(CALLS)
         job = made.start()
         made.until(lambda: made.seen().turns == CALLS, "every call running")
