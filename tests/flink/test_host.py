@@ -277,9 +277,11 @@ class TestTwoLives:
         assert stage.pumping, "so it is not lost either"
 
     def test_a_request_that_comes_again_before_its_slot_takes_the_call_over(self, make: Any, remote: Remote) -> None:
-        snapshot = self.begun(make, remote).snapshot()
+        slow = {"poll_ms": 60_000, "poll_max_ms": 60_000, "watch_silence_ms": 60_000}
+        old = self.begun(make, remote, **slow)
+        old.run(lambda: not old.pumping, "the next poll to be far away")
         remote.done.add("a")
-        stage = Stage(make(recovery_spread_ms=600_000), snapshot)
+        stage = Stage(make(recovery_spread_ms=600_000, **slow), old.snapshot())
         stage.send(key("a"), line("a"))
         stage.run(lambda: bool(outcomes(stage)), "the outcome")
         assert remote.turns == {"a": 1}
