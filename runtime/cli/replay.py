@@ -13,7 +13,7 @@ def command(
     journal: Annotated[
         list[Path],
         typer.Argument(
-            help="Journal files, or folders of *.journal files.", metavar="JOURNAL...", exists=True, readable=True
+            help="Journal files, or folders of *.journal files.", metavar="JOURNAL", exists=True, readable=True
         ),
     ],
     invocation: Annotated[

@@ -20,7 +20,7 @@ from reattach.runtime.run.inbox import visible_files
 
 SUFFIX: Final = ".journal"
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
-ENTRIES_MAX: Final = 10_000_000
+ENTRIES_MAX: Final = 4_000_000
 
 Call = tuple[str, str, str]
 Order = tuple[int, str, int, int, int]
@@ -141,7 +141,7 @@ def _lines(file: Path) -> Iterator[tuple[Place, bytes]]:
 def _take(journal: Journal, place: Place, line: bytes, invocation: str) -> bool:
     """Add one line's entry; False when the line ends what can be read of its file."""
     if journal.entries >= ENTRIES_MAX:
-        journal.damages.append(Damage(place, f"more than {ENTRIES_MAX} entries: replay some of the files at a time"))
+        journal.damages.append(Damage(place, f"more than {ENTRIES_MAX} entries: replay some of the files, or one call, at a time"))
         return False
     try:
         data = binascii.a2b_base64(line.rstrip(b"\r\n"), strict_mode=True)

@@ -82,7 +82,7 @@ def divergence_lines(found: Divergence) -> Iterator[str]:
     yield f"  today:    {_side(mismatch.today)}"
     if mismatch.after is not None:
         same = mismatch.recorded.leaf == mismatch.today.leaf and mismatch.recorded.effects == mismatch.today.effects
-        yield "  only the record differs; " * same + "today's step made of the record:"
+        yield f"  {'only the record differs; ' * same}today's step made of the record:"
         changes = list(found.changes.items())
         for name, (before, after) in changes[:CHANGES_MAX]:
             old, new = (one_line(value, VALUE_CHARS_MAX) for value in (before, after))

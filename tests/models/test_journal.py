@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given
@@ -18,7 +19,8 @@ from reattach.models.events import (
     ResponseGiven,
     ThreadEvent,
 )
-from reattach.models.journal import redact_event, redacted
+from reattach.models.invocation import Invocation
+from reattach.models.journal import redact_event, redact_record, redacted
 from reattach.models.request import Request
 from tests import strategies as made
 
@@ -59,6 +61,17 @@ def _payloads(value: Any) -> list[bytes]:
 def test_every_byte_string_of_a_redacted_fact_is_a_digest(event: ThreadEvent) -> None:
     for payload in _payloads(redact_event(event)):
         assert payload == b"" or re.fullmatch(rb'"sha256:[0-9a-f]{16}/[0-9]+"', payload)
+
+
+@given(made.invocations())
+def test_a_redacted_record_holds_digests_and_is_else_the_same(record: Invocation) -> None:
+    once = redact_record(record)
+    assert redact_record(once) is once or once.response is not None
+    assert redact_record(once) == once
+    for payload in _payloads(once):
+        assert payload == b"" or re.fullmatch(rb'"sha256:[0-9a-f]{16}/[0-9]+"', payload)
+    response = record.response and replace(record.response, payload=redacted(record.response.payload))
+    assert once == replace(record, request=once.request, response=response)
 
 
 @given(st.binary(min_size=1))

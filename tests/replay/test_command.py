@@ -32,6 +32,13 @@ def journal(tmp_path: Path) -> Path:
     return folder
 
 
+def test_help_shows_an_example_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Example: reattach replay journal/" in text
+    assert "Exit codes: 0 every state is the same" in text
+
+
 def test_the_same(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(journal)]) == 0
     out, err = capsys.readouterr()
@@ -136,8 +143,8 @@ def test_machines_read_it(journal: Path, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gone.journal"], "error: Invalid value for 'JOURNAL...': "),
-        ([], "error: Missing argument 'JOURNAL...'."),
+        (["gone.journal"], "error: Invalid value for 'JOURNAL': "),
+        ([], "error: Missing argument 'JOURNAL'."),
         (["{journal}", "--until", "-1"], "error: Invalid value for '--until'"),
         (["{journal}", "--invocation", "call-9"], "error: --invocation: 'call-9' is none of the calls in this journal"),
         (["{journal}", "--json", "{journal}/none/x"], "error: --json: "),
