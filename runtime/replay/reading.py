@@ -141,7 +141,8 @@ def _lines(file: Path) -> Iterator[tuple[Place, bytes]]:
 def _take(journal: Journal, place: Place, line: bytes, invocation: str) -> bool:
     """Add one line's entry; False when the line ends what can be read of its file."""
     if journal.entries >= ENTRIES_MAX:
-        journal.damages.append(Damage(place, f"more than {ENTRIES_MAX} entries: replay some of the files, or one call, at a time"))
+        message = f"more than {ENTRIES_MAX} entries: replay some of the files, or one call, at a time"
+        journal.damages.append(Damage(place, message))
         return False
     try:
         data = binascii.a2b_base64(line.rstrip(b"\r\n"), strict_mode=True)
