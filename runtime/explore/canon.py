@@ -24,8 +24,9 @@ from reattach.models.events import Answered
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.thread import ThreadState
-from reattach.runtime.explore.moves import Scenario
+from reattach.runtime.explore.scenario import Scenario
 from reattach.runtime.explore.world import Life, Post, Snapshot, World
+from reattach.runtime.simulation.remotes import Memory
 
 FAR_MS = 10**6
 SHARED_MAX = 100_000
@@ -45,34 +46,50 @@ class Canon:
         self.quiet = policy.overlap_ms + terms.settle_ms
         self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
         self.counts_attempts = scenario.refusals
-        # Worlds share their parts: the form of a part is computed once per object and instant.
-        self._seen: dict[tuple[int, int], tuple[object, Any]] = {}
+        # Worlds share their parts: a part's form is worked out once per object and instant, and has a number.
+        self._numbers: dict[Any, int] = {}
+        self._seen: dict[tuple[int, int], tuple[object, int]] = {}
         self.writes_ahead = policy.submit_after.value == "checkpoint"
 
     def key(self, world: World) -> bytes:
-        """16 bytes that stand for the form."""
+        """8 bytes that stand for the form."""
         return hashlib.blake2b(marshal.dumps(self.form(world), 0), digest_size=8).digest()
 
-    def form(self, world: World) -> tuple[Any, ...]:
-        now, left = world.now_ms, world.left
-        alive = {world.host.born: 1}
-        for number, zombie in enumerate(world.zombies):
-            alive[zombie.born] = 2 + number
-        memory = world.memory
-        return (
-            self._shared(now, world.host, self._life),
-            tuple((self._shared(now, z, self._life), z.dies_at_ms - now) for z in world.zombies),
-            tuple(self._post(now, post, world, alive) for post in world.posts),
-            tuple(
-                (t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns
-            ),
-            memory.created,
-            memory.fenced,
-            tuple(self._shared(now, s, self._snapshot) for s in world.checkpoints) if left.crashes else (),
-            None if world.triggered is None else self._shared(now, world.triggered, self._snapshot),
-            world.said,
-            tuple(left) if left.crashes else (0, 0, left.losses, 0),
+    def form(self, world: World) -> tuple[int, ...]:
+        """The form as numbers of the forms of its parts, the same for equal parts in one search."""
+        now, left, number = world.now_ms, world.left, self._number
+        parts = [number(now, world.host, self._life), number(now, world.memory, self._memory), self._told(world.said)]
+        for zombie in world.zombies:
+            parts += (-1, number(now, zombie, self._life), zombie.dies_at_ms - now)
+        for post in world.posts:
+            parts += (-2, *self._post(now, post, world))
+        if world.triggered is not None:
+            parts += (-3, number(now, world.triggered, self._snapshot))
+        if left.crashes:
+            parts += (-4, left.crashes, left.checkpoints, left.zombies)
+            parts += [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
+        parts.append(left.losses)
+        return tuple(parts)
+
+    def _number(self, now: int, part: Any, form: Callable[[int, Any], Any]) -> int:
+        found = self._seen.get((id(part), now))
+        if found is not None and found[0] is part:
+            return found[1]
+        if len(self._seen) > SHARED_MAX:
+            self._seen.clear()
+        made = self._told(form(now, part))
+        # The part is kept with its number, so that its id cannot be given to another.
+        self._seen[id(part), now] = (part, made)
+        return made
+
+    def _told(self, form: Any) -> int:
+        return self._numbers.setdefault(form, len(self._numbers))
+
+    def _memory(self, now: int, memory: Memory) -> Any:
+        turns = tuple(
+            (t.marker, t.thread, t.phase.value, t.hidden_until_ms and t.hidden_until_ms - now) for t in memory.turns
         )
+        return turns, memory.created, memory.fenced
 
     def _life(self, now: int, life: Life) -> tuple[Any, ...]:
         epoch = life.epoch
@@ -100,26 +117,14 @@ class Canon:
             type(answer).__name__, repr(answer),
         )  # fmt: skip
 
-    def _post(self, now: int, post: Post, world: World, alive: dict[int, int]) -> tuple[Any, ...]:
-        whose = alive.get(post.owner, 0)
-        current = False
-        limit = 0
-        if whose:
-            owner = world.host if whose == 1 else world.zombies[whose - 2]
-            current = post.ident.epoch == owner.epoch
-            limit = max(0, post.limit_ms - now)
-        return post.stage, whose, self._about(post.inv), current, limit, post.by_ms - now
-
-    def _shared(self, now: int, part: Any, form: Callable[[int, Any], Any]) -> Any:
-        found = self._seen.get((id(part), now))
-        if found is not None and found[0] is part:
-            return found[1]
-        if len(self._seen) > SHARED_MAX:
-            self._seen.clear()
-        made = form(now, part)
-        # The part is kept with its form, so that its id cannot be given to another.
-        self._seen[id(part), now] = (part, made)
-        return made
+    def _post(self, now: int, post: Post, world: World) -> tuple[int, ...]:
+        inv = post.inv
+        about = self._told((post.stage, inv.id, inv.generation, inv.slot))
+        for whose, life in enumerate((world.host, *world.zombies)):
+            if life.born == post.owner:
+                current = post.ident.epoch == life.epoch
+                return about, whose, current, max(0, post.limit_ms - now), post.by_ms - now
+        return about, post.by_ms - now
 
     def _snapshot(self, now: int, snapshot: Snapshot) -> tuple[Any, ...]:
         return self._thread(now, snapshot.state, None), snapshot.position, snapshot.emitted, snapshot.hold is not None

@@ -6,7 +6,7 @@ from typing import Any
 from reattach.models.events import Requested, ThreadEvent
 from reattach.models.policy import Absence, Policy, SubmitAfter, Terms
 from reattach.models.request import Request
-from reattach.runtime.explore.moves import START_MS, Scenario
+from reattach.runtime.explore.scenario import START_MS, Scenario
 from reattach.runtime.explore.world import Left
 from reattach.runtime.simulation.remotes import REMOTES, Remote
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reattach.runtime.explore.canon import Canon
-from reattach.runtime.explore.moves import Move, Moves, Scenario, Violation, first, same_after_crash, settled
+from reattach.runtime.explore.moves import Moves, same_after_crash
+from reattach.runtime.explore.scenario import Move, Scenario, Violation, first, settled
 from reattach.runtime.explore.world import World
 
 NONE = 0xFFFFFFFF

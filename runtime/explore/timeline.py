@@ -1,7 +1,7 @@
 """A counterexample, for people: one line per move."""
 
 from reattach.models.events import Requested
-from reattach.runtime.explore.moves import START_MS, Move, Violation
+from reattach.runtime.explore.scenario import START_MS, Move, Violation
 from reattach.runtime.explore.search import Found
 from reattach.runtime.explore.world import Post, World
 

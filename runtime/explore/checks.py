@@ -1,0 +1,74 @@
+"""The properties: what no world, no step and no outcome may ever show."""
+
+from reattach.fsm.thread import ThreadStep
+from reattach.models.identity import marker_of
+from reattach.models.invocation import check_invocation
+from reattach.models.outcomes import Outcome
+from reattach.runtime.explore.scenario import Violation
+from reattach.runtime.explore.world import Life, Said
+from reattach.runtime.simulation.remotes import ALIVE, Memory, result_of
+
+
+def check_step(result: ThreadStep) -> None:
+    """What must hold after every step, whatever the world did."""
+    for transition in result.transitions:
+        before, after = transition.before, transition.after
+        same = before is not None and before.id == after.id
+        if before and same and (after.generation, after.status.rank) < (before.generation, before.status.rank):
+            raise Violation("rank fell", f"{after.id}: {before.leaf.value} to {after.leaf.value}")
+        wrong = check_invocation(after)
+        if wrong:
+            raise Violation("bad record", wrong)
+    state = result.state
+    if state is None:
+        return
+    if state.active is not None and state.active.wake_at_ms <= 0:
+        raise Violation("no wake-up", state.active.leaf.value)
+    if state.drain is not None and state.drain.wake_at_ms <= 0:
+        raise Violation("no wake-up", "draining")
+    if state.queue and state.active is None and state.drain is None:
+        raise Violation("no wake-up", "a turn waits for a free thread")
+
+
+def said_of(outcome: Outcome) -> Said:
+    """What of an outcome people would call its meaning."""
+    failure = outcome.failure
+    return (
+        outcome.invocation_id,
+        outcome.generation,
+        outcome.status.name,
+        outcome.result or b"",
+        failure.code.value if failure else "",
+        failure.remote.value if failure else "",
+    )
+
+
+def check_outcome(said: Said, emitted: tuple[Said, ...]) -> None:
+    """One lineage ends a call once, and with the call's own result."""
+    name, generation, _, result, _, _ = said
+    if any(old[0] == name for old in emitted):
+        raise Violation("two outcomes", f"{name} ended twice in one lineage: {said}")
+    if result and result != result_of(marker_of(name, generation)):
+        raise Violation("wrong turn", f"{name} was given the result {result!r}")
+
+
+def check_said(said: Said, before: tuple[Said, ...], memory: Memory, life: Life, same_outcome: bool) -> None:
+    """What lineages say agrees, and what is said of the remote is true."""
+    for old in before:
+        if same_outcome and old[0] == said[0] and old != said:
+            raise Violation("outcomes differ", f"{said} after {old}")
+    marker = marker_of(said[0], said[1])
+    if said[5] == "none" and not life.dies_at_ms and any(turn.marker == marker for turn in memory.turns):
+        raise Violation("false fate", f"{said[0]} was accepted, the outcome says it was not")
+
+
+def check_accepted(before: Memory, after: Memory, emitted: tuple[Said, ...]) -> None:
+    """A turn that has just begun is the first of its call, and alone on its thread."""
+    turn = after.turns[-1]
+    if any(old.marker == turn.marker for old in before.turns):
+        raise Violation("accepted twice", f"{turn.marker} started a second run")
+    if any(old.thread == turn.thread and old.phase in ALIVE for old in before.turns):
+        raise Violation("turns overlap", f"{turn.marker} was accepted while another turn ran")
+    for said in emitted:
+        if said[5] == "none" and marker_of(said[0], said[1]) == turn.marker:
+            raise Violation("false fate", f"{said[0]} was accepted after its outcome said that it was not")
