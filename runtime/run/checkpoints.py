@@ -20,12 +20,23 @@ LIVES_MAX: Final = 3
 LOCK_NAME: Final = "lock"
 TEMPORARY: Final = "tmp"
 METADATA: Final = "_metadata"
+LOOKS_MAX: Final = 1_000
 
 
 def latest(folder: Path) -> Path | None:
     """Find the newest completed checkpoint, None when there is none yet."""
-    found = [(path.stat().st_mtime_ns, path.parent) for path in folder.glob(f"*/chk-*/{METADATA}")]
-    return max(found)[1] if found else None
+    found = completed(folder)
+    return found[-1] if found else None
+
+
+def completed(folder: Path) -> list[Path]:
+    """List the completed checkpoints, oldest first."""
+    for _ in range(LOOKS_MAX):
+        # A running job removes old ones, also between a look at a folder and one at what is in it.
+        with contextlib.suppress(FileNotFoundError):
+            found = [(path.stat().st_mtime_ns, path.parent) for path in folder.glob(f"*/chk-*/{METADATA}")]
+            return [path for _, path in sorted(found)]
+    return []
 
 
 def check_checkpoint(path: Path) -> Path:

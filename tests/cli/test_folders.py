@@ -198,3 +198,23 @@ def test_a_stack_trace_becomes_its_last_cause() -> None:
 def test_text_from_outside_is_one_printable_line() -> None:
     assert one_line("a\nb\x1b[31m", 100) == "a b [31m"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_checkpoints_are_listed_while_others_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink removes an old checkpoint between a look at its folder and one at what is in it."""
+    for number in (1, 2):
+        folder = tmp_path / "run" / f"chk-{number}"
+        folder.mkdir(parents=True)
+        (folder / "_metadata").touch()
+    os.utime(tmp_path / "run" / "chk-1" / "_metadata", ns=(1, 1))
+    real, vanished = Path.stat, []
+
+    def stat(self: Path, **more: bool) -> os.stat_result:
+        if self.name == "_metadata" and self.parent.name == "chk-1" and not vanished:
+            vanished.append(self)
+            raise FileNotFoundError(self)
+        return real(self, **more)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert [path.name for path in checkpoints.completed(tmp_path)] == ["chk-1", "chk-2"]
+    assert vanished

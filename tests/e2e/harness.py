@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from reattach.runtime.agent.log import LogSummary, read_log
+from reattach.runtime.run.checkpoints import completed
 
 PATIENCE_S = 180.0
 # One process is the whole job, so nothing of it outlives a SIGKILL; the rest is short, for tests.
@@ -202,8 +203,12 @@ class World:
     def kinds(self) -> Counter[str]:
         return Counter(record["kind"] for record in read_log(self.log)) if self.log.exists() else Counter()
 
+    def completed(self) -> list[Path]:
+        """The folders of completed checkpoints, oldest first."""
+        return completed(self.checkpoints)
+
     def checkpoint_count(self) -> int:
-        return len(list(self.checkpoints.glob("**/chk-*/_metadata")))
+        return len(self.completed())
 
     def outcomes_of(self) -> dict[str, list[dict[str, Any]]]:
         """Committed outcomes by invocation id: only what a reader may rely on."""

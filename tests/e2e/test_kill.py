@@ -48,7 +48,7 @@ def test_killed_before_any_checkpoint_knew_of_a_post(tmp_path: Path, kept: str) 
         made.kill()
         assert made.checkpoint_count() == 1
         if kept == "no-checkpoint":
-            for checkpoint in made.checkpoints.glob("**/chk-*"):
+            for checkpoint in made.completed():
                 shutil.rmtree(checkpoint)
         made.config.write_text(made.config.read_text().replace("3600000", "500"))
         made.start()
@@ -61,11 +61,8 @@ def test_killed_with_a_checkpoint_completed_while_every_call_was_in_flight(tmp_p
         made.ask(CALLS)
         made.start()
         made.until(lambda: made.kinds()["turn"] == CALLS, "all calls running")
-        before = max((path.parent.name for path in made.checkpoints.glob("**/_metadata")), default="")
-        made.until(
-            lambda: max((path.parent.name for path in made.checkpoints.glob("**/_metadata")), default="") != before,
-            "one more checkpoint",
-        )
+        before = made.completed()
+        made.until(lambda: set(made.completed()) - set(before), "one more checkpoint")
         assert made.kinds()["end"] == 0
         made.kill()
         made.start()
@@ -94,7 +91,7 @@ def test_an_older_checkpoint_emits_again_what_it_emitted_before(tmp_path: Path) 
         made.ask(CALLS)
         made.start()
         made.until(lambda: made.kinds()["turn"] >= 10, "some calls running")
-        old = made.until(lambda: sorted(made.checkpoints.glob("**/chk-*/_metadata")), "a checkpoint")[-1].parent
+        old = made.until(made.completed, "a checkpoint")[-1]
         kept = tmp_path / "kept"
         made.until(lambda: _copied(old, kept), "a copy of a whole checkpoint")
         made.finish()

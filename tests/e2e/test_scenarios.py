@@ -23,12 +23,12 @@ def restart(made: World) -> None:
 
 def checkpointed_since(made: World) -> None:
     """Wait for a checkpoint that was started after now."""
-    known = {path.parent.name for path in made.checkpoints.glob("**/chk-*/_metadata")}
-    fresh: set[str] = set()
+    known = set(made.completed())
+    fresh: set[Path] = set()
 
     def two_more() -> bool:
         # The first one to complete may have been under way already.
-        fresh.update({path.parent.name for path in made.checkpoints.glob("**/chk-*/_metadata")} - known)
+        fresh.update(set(made.completed()) - known)
         return len(fresh) >= 2
 
     made.until(two_more, "a checkpoint")

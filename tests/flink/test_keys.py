@@ -51,10 +51,10 @@ def test_keys_are_switched_listed_and_woken_also_after_sigkill(tmp_path: Path) -
             assert all(row["stored"] == row["key"] for row in rows), kind
             assert {row["key"] for row in rows} == set(KEYS)
         assert notes(path, "restored", first) == []
-        before = set(made.checkpoints.glob("**/chk-*/_metadata"))
-        made.until(lambda: len(set(made.checkpoints.glob("**/chk-*/_metadata")) - before) >= 2, "a checkpoint")
+        before = set(made.completed())
+        made.until(lambda: len(set(made.completed()) - before) >= 2, "a checkpoint")
         made.kill()
-        newest = max(made.checkpoints.glob("**/chk-*/_metadata"), key=lambda one: int(one.parent.name[4:])).parent
+        newest = made.completed()[-1]
         second = start(made, path, str(newest))
         for kind in ("restored", "fired"):
             made.until(lambda kind=kind: len(notes(path, kind, second)) == len(KEYS), kind)  # type: ignore[misc]
