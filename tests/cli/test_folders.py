@@ -207,7 +207,7 @@ def test_checkpoints_are_listed_while_others_vanish(tmp_path: Path, monkeypatch:
         folder.mkdir(parents=True)
         (folder / "_metadata").touch()
     os.utime(tmp_path / "run" / "chk-1" / "_metadata", ns=(1, 1))
-    real, vanished = Path.stat, []
+    real, vanished = Path.stat, list[Path]()
 
     def stat(self: Path, **more: bool) -> os.stat_result:
         if self.name == "_metadata" and self.parent.name == "chk-1" and not vanished:
