@@ -1,8 +1,10 @@
 """The executor against other people's code and bad timing: no answer is lost, no slot, no limit."""
 
 import asyncio
+import gc
 import threading
 import time
+import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -220,6 +222,30 @@ class TestBadTiming:
 
         assert 1_000_000 < watched(1) <= 5_000_000
         assert 1_000_000 < watched(2) <= 5_000_000, "room again once it was taken"
+
+
+class TestMemory:
+    def test_ten_thousand_orders_at_a_time_leave_it_flat(self, make: Any, script: Script) -> None:
+        executor, inv = make(), call("a")
+
+        def round_of_orders(number: int) -> int:
+            for at in range(10_000):
+                effect = f.Submit(ident(inv), LATER) if at % 2 else f.Probe(ident(inv))
+                executor.order(f"round {number} key {at}", effect, inv)
+            until(lambda: executor.pending == 10_000, "ten thousand answers")
+            executor.drain(10_000)
+            until(lambda: not executor.busy, "rest")
+            script.asked.clear()
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            round_of_orders(0)
+            before = round_of_orders(1)
+            assert round_of_orders(2) - before < 100_000
+        finally:
+            tracemalloc.stop()
 
 
 class TestAnEndThatIsResisted:
