@@ -1,0 +1,98 @@
+"""Faults of writing ahead and of hosts, and of an operator's decisions."""
+
+from reattach.fsm import guards, notes
+from reattach.fsm.draft import Draft
+from reattach.models.events import ResubmitOrdered
+from reattach.models.lifecycle import Leaf
+from reattach.runtime.explore.runs import request
+from reattach.runtime.explore.scenario import START_MS
+from reattach.runtime.mutants.mutant import Mutant
+from reattach.runtime.mutants.patching import Patch, before_lines, line, reline, swap
+from reattach.runtime.mutants.worlds import any_checkpoint_will_do, emitted_before_stored, trial
+
+_FRESH = (Leaf.NS_QUIET, Leaf.NS_BACKING_OFF)
+_DECIDED = (request("a"), ResubmitOrdered("a", 1, START_MS))
+
+
+def _not_held() -> Patch:
+    return reline(_FRESH, "time_reached", line(Leaf.SU_SENDING, "note_attempt"))
+
+
+def _lineage_ignored() -> Patch:
+    return swap(guards.never_sent, guards.writes_ahead)
+
+
+def _restored_intent_believed_unsent() -> Patch:
+    return before_lines((Leaf.SU_HOLDING,), "restored", line(Leaf.SU_HOLDING))
+
+
+def _decision_posts_at_once() -> Patch:
+    return reline(
+        (Leaf.SU_PARKED,),
+        "resubmit_ordered",
+        line(Leaf.SU_SENDING, "open_generation", "count_from_order", "note_attempt"),
+    )
+
+
+def _generation_reused() -> Patch:
+    opened = notes.open_generation
+
+    def reuse(d: Draft) -> None:
+        generation = d.generation
+        opened(d)
+        d.generation = generation
+
+    return swap(opened, reuse)
+
+
+MUTANTS = (
+    Mutant(
+        "intent-not-held",
+        "Where nothing can be asked, the POST waits for a checkpoint that holds its intent.",
+        _not_held,
+        trial("handle-only", crashes=1),
+        "accepted twice",
+    ),
+    Mutant(
+        "newer-than-the-newest-completed",
+        "The checkpoint that frees a POST was triggered after its intent was written, not merely completed after it.",
+        any_checkpoint_will_do,
+        trial("handle-only", crashes=1, checkpoints=1),
+        "accepted twice",
+    ),
+    Mutant(
+        "lineage-ignored",
+        "Only a restore from the job's own latest checkpoint proves that a fresh call was never sent.",
+        _lineage_ignored,
+        trial("handle-only", crashes=1, checkpoints=1),
+        "accepted twice",
+    ),
+    Mutant(
+        "restored-intent-believed-unsent",
+        "A restored intent is in the very checkpoint that let its POST go: it is ambiguous.",
+        _restored_intent_believed_unsent,
+        trial("handle-only", crashes=1, checkpoints=2),
+        "accepted twice",
+    ),
+    Mutant(
+        "decision-posts-at-once",
+        "A decision that is delivered again after a restore opens a generation under all rules, it does not POST.",
+        _decision_posts_at_once,
+        trial("handle-only", crashes=1, checkpoints=2, losses=1, script=_DECIDED),
+        "accepted twice",
+    ),
+    Mutant(
+        "generation-reused",
+        "A resubmit has a remote identity of its own.",
+        _generation_reused,
+        trial("handle-only", losses=1, script=_DECIDED),
+        "rank fell",
+    ),
+    Mutant(
+        "emitted-before-stored",
+        "No checkpoint falls between what a step says and what it stores.",
+        emitted_before_stored,
+        trial("marker-list", crashes=1, checkpoints=1),
+        "two outcomes",
+    ),
+)
