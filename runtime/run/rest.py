@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -91,3 +92,11 @@ def root_cause(trace: str) -> str:
     if not causes:
         return one_line(trace.strip().split("\n", 1)[0], 500)
     return one_line(re.sub(r"^(?:[\w$]+\.)+", "", causes[-1]), 500)
+
+
+def free_port() -> int:
+    """Find a port of the loopback interface that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

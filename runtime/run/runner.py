@@ -9,10 +9,9 @@ moment; the JVM dies with it, and the next start goes on from the latest checkpo
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -23,13 +22,14 @@ from reattach.runtime.config import RunConfig
 from reattach.runtime.run import checkpoints
 from reattach.runtime.run.inbox import Inbox
 from reattach.runtime.run.outbox import Outbox
-from reattach.runtime.run.rest import Health, Rest
+from reattach.runtime.run.rest import Health, Rest, free_port
 
 LOOK_S: Final = 0.25
 HEALTH_S: Final = 1.0
 END_S: Final = 20.0
 SETTLE_S: Final = 10.0
 STUCK_S: Final = 30.0
+PORTS_MAX: Final = 5
 # Restarting cannot help against these, and Flink would go on restarting.
 HOPELESS: Final = ("No module named", "ImportError", "ConfigError", "cannot import name", "TooNew:", "Corrupt:")
 
@@ -161,11 +161,8 @@ class Runner:
         try:
             from reattach.runtime.flink import job as flink_job
 
-            port, submit = _free_port(), self._submit or flink_job.submit
-            which = f" from {resume_from} (--from names another)" if resume_from else ""
-            with gateway.in_one_line(f"Flink did not start the job{which}"):
-                client = submit(self._config, resume_from=resume_from, rest_port=port)
-            return self._watch(client, Rest(port, str(client.get_job_id())), jvm)
+            client, rest = self._start(self._submit or flink_job.submit, resume_from)
+            return self._watch(client, rest, jvm)
         except JobFailed:
             raise
         except Exception as error:
@@ -174,6 +171,23 @@ class Runner:
             raise
         finally:
             _end(jvm)
+
+    def _start(self, submit: Callable[..., Any], resume_from: Path | None) -> tuple[Any, Rest]:
+        from reattach.runtime.flink import gateway
+
+        which = f" from {resume_from} (--from names another)" if resume_from else ""
+        tries = 0
+        while True:
+            port = free_port()
+            tries += 1
+            try:
+                with gateway.in_one_line(f"Flink did not start the job{which}"):
+                    client = submit(self._config, resume_from=resume_from, rest_port=port)
+                return client, Rest(port, str(client.get_job_id()))
+            except gateway.GatewayError as error:
+                # Somebody else may take the port between our look and Flink's.
+                if tries == PORTS_MAX or "BindException" not in str(error):
+                    raise
 
     def _watch(self, client: Any, rest: Rest, jvm: "subprocess.Popen[bytes]") -> Ending:
         asked_s = 0.0
@@ -287,10 +301,3 @@ def _end(jvm: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

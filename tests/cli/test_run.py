@@ -16,7 +16,7 @@ from reattach.models.lifecycle import Leaf
 from reattach.runtime.config import load_config
 from reattach.runtime.run.rest import Health, Rest
 from reattach.runtime.run.runner import JobFailed, Runner, Snapshot
-from tests.e2e.harness import World, assert_each_once, members, until, world
+from tests.e2e.harness import Process, World, assert_each_once, members, until, world
 
 CALLS = 30
 
@@ -179,3 +179,23 @@ def test_a_job_that_cannot_go_on_says_why(tmp_path: Path, health: Health, messag
         runner.ask(Told(health))
     assert isinstance(caught.value, ReattachError)
     assert "\n" not in str(caught.value)
+
+
+def test_a_port_that_somebody_takes_in_the_last_moment_is_no_end(tmp_path: Path) -> None:
+    """Between the look for a free port and Flink's own use of it lies a moment."""
+    script = (
+        "import socket, sys\n"
+        "from reattach.runtime.cli import main\n"
+        "from reattach.runtime.run import runner\n"
+        "taken = socket.create_server(('127.0.0.1', 0))\n"
+        "free, ports = runner.free_port, [taken.getsockname()[1]]\n"
+        "runner.free_port = lambda: ports.pop() if ports else free()\n"
+        "code = main.main(['run', sys.argv[1]])\n"
+        "assert not ports, 'the taken port was tried'\n"
+        "sys.exit(code)\n"
+    )
+    with world(tmp_path / "w", latency="100ms") as made:
+        made.ask(3)
+        made.job = Process([sys.executable, "-c", script, str(made.config)], made.folder / "job.out")
+        made.finish()
+        assert_each_once(made)
