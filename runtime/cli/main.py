@@ -14,7 +14,7 @@ from typer.exceptions import Abort, TyperException
 
 from reattach import __version__
 from reattach.models.errors import ConfigError, ReattachError
-from reattach.runtime.cli import agent, demo, diagram, explore, replay, run
+from reattach.runtime.cli import agent, demo, diagram, explore, mutants, replay, run
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -51,6 +51,7 @@ app.command("agent")(agent.command)
 app.command("demo")(demo.command)
 app.command("diagram")(diagram.command)
 app.command("explore")(explore.command)
+app.command("mutants")(mutants.command)
 app.command("replay")(replay.command)
 
 

@@ -1,8 +1,10 @@
 """Faults of writing ahead and of hosts, and of an operator's decisions."""
 
-from reattach.fsm import guards, notes
+from reattach.fsm import guards, notes, step
 from reattach.fsm.draft import Draft
-from reattach.models.events import ResubmitOrdered
+from reattach.fsm.env import Env
+from reattach.models.events import Event, ResubmitOrdered
+from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.runtime.explore.runs import request
 from reattach.runtime.explore.scenario import START_MS
@@ -32,6 +34,15 @@ def _decision_posts_at_once() -> Patch:
         "resubmit_ordered",
         line(Leaf.SU_SENDING, "open_generation", "count_from_order", "note_attempt"),
     )
+
+
+def _not_taken_over() -> Patch:
+    stepped = step.step
+
+    def direct(invocation: Invocation, event: Event, env: Env) -> step.Step:
+        return stepped(invocation, event, env) if invocation.leaf.terminal else step._apply(invocation, event, env)
+
+    return swap(stepped, direct)
 
 
 def _generation_reused() -> Patch:
@@ -73,6 +84,13 @@ MUTANTS = (
         _restored_intent_believed_unsent,
         trial("handle-only", crashes=1, checkpoints=2),
         "accepted twice",
+    ),
+    Mutant(
+        "restored-record-not-taken-over",
+        "Whatever wakes a record of another incarnation, it is taken over first: its orders died with that (liveness).",
+        _not_taken_over,
+        trial("handle-only", crashes=1, checkpoints=1),
+        "stuck",
     ),
     Mutant(
         "decision-posts-at-once",

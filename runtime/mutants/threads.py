@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reattach.fsm import drain, endings, orders, thread
+from reattach.fsm import drain, endings, guards, orders, thread
 from reattach.fsm.draft import Draft
 from reattach.fsm.thread import _Work
 from reattach.models.answers import Phase, Present
@@ -17,8 +17,8 @@ from reattach.models.thread import Drain
 from reattach.runtime.explore.runs import FAR, request
 from reattach.runtime.explore.scenario import START_MS
 from reattach.runtime.mutants.mutant import Mutant
-from reattach.runtime.mutants.patching import Patch, line, reline, swap
-from reattach.runtime.mutants.worlds import cancelling, streaming, trial
+from reattach.runtime.mutants.patching import Patch, line, reline, swap, together
+from reattach.runtime.mutants.worlds import cancelling, endless, streaming, trial
 
 _ON_T = {"thread_id": "T"}
 _CANCELLED = (
@@ -59,6 +59,11 @@ def _no_wake_up() -> Patch:
         d.wake_at_ms = 0
 
     return swap(orders._wake_after, forget)
+
+
+def _deadline_not_armed() -> Patch:
+    # With one of the two the other still ends the call, if a probe is ever late.
+    return together(swap(guards.overdue, lambda _: False), swap(guards.exhausted, lambda _: False))
 
 
 def _drain_without_wake_up() -> Patch:
@@ -164,6 +169,14 @@ MUTANTS = (
         _no_wake_up,
         trial("marker-list"),
         "bad record",
+    ),
+    Mutant(
+        "deadline-not-armed",
+        "A deadline ends a call, also where the run never ends (liveness).",
+        _deadline_not_armed,
+        trial("marker-list", deadline_ms=6),
+        "stuck",
+        endless,
     ),
     Mutant(
         "drain-without-wake-up",

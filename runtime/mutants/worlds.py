@@ -140,6 +140,16 @@ def only_late() -> Patch:
     return together(attribute(Moves, "_post", kept), attribute(search, "settled", ended))
 
 
+def endless() -> Patch:
+    """A world whose runs never end by themselves."""
+    remote = Moves._remote
+
+    def running(self: Moves, world: World) -> Iterator[Move]:
+        return (move for move in remote(self, world) if move.what[0] != "finish")
+
+    return attribute(Moves, "_remote", running)
+
+
 def emitted_before_stored() -> Patch:
     """A faulty host: a checkpoint can fall between what a step says and what it stores."""
     feed = Moves._feed
