@@ -20,9 +20,10 @@ import marshal
 from collections.abc import Callable
 from typing import Any
 
-from reattach.models.events import Answered
+from reattach.models.events import Answered, Requested
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
+from reattach.models.request import Request
 from reattach.models.thread import ThreadState
 from reattach.runtime.explore.scenario import Scenario
 from reattach.runtime.explore.world import Life, Post, Snapshot, World
@@ -46,6 +47,7 @@ class Canon:
         self.quiet = policy.overlap_ms + terms.settle_ms
         self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
         self.counts_attempts = scenario.refusals
+        self.asked = [event.request for event in scenario.script if isinstance(event, Requested)]
         # Worlds share their parts: a part's form is worked out once per object and instant, and has a number.
         self._numbers: dict[Any, int] = {}
         self._seen: dict[tuple[int, int], tuple[object, int]] = {}
@@ -68,7 +70,7 @@ class Canon:
         if left.crashes:
             parts += (-4, left.crashes, left.checkpoints, left.zombies)
             parts += [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
-        parts.append(left.losses)
+        parts += (left.losses, self._told(tuple(self._asked(now, request) for request in self.asked)))
         return tuple(parts)
 
     def _number(self, now: int, part: Any, form: Callable[[int, Any], Any]) -> int:
@@ -140,7 +142,7 @@ class Canon:
             if drain is None
             else (
                 self._call(now, drain.invocation, life),
-                0 if life is None else max(0, drain.wake_at_ms - now),
+                max(0, drain.wake_at_ms - now) if owns(drain.invocation, life) else 0,
                 max(0, drain.until_ms - now),
             ),
             tuple((q.request.invocation_id, q.cancelled) for q in state.queue),
@@ -149,19 +151,24 @@ class Canon:
             state.after,
         )
 
+    def _asked(self, now: int, request: Request) -> tuple[int, int]:
+        """How near the times are that the input itself brings along; a request may come again at any time."""
+        deadline = request.deadline_ms or request.requested_at_ms + self.policy.deadline_ms
+        return (
+            min(FAR_MS, max(-self.policy.drain_max_ms, deadline - now)),
+            min(FAR_MS, max(0, request.requested_at_ms + self.memory - now)),
+        )
+
     def _call(self, now: int, inv: Invocation, life: Life | None) -> tuple[Any, ...]:
         policy = self.policy
         tenure = inv.tenure
-        deadline = inv.request.deadline_ms or inv.request.requested_at_ms + policy.deadline_ms
-        remembered = inv.asked_at_ms + self.memory - now
         failure = inv.failure
         return (
             inv.id,
             inv.generation,
             inv.slot,
             LEAVES[inv.leaf],
-            min(FAR_MS, max(-policy.drain_max_ms, deadline - now)),
-            min(FAR_MS, max(0, remembered)),
+            min(FAR_MS, max(0, inv.asked_at_ms + self.memory - now)),
             min(inv.attempts, policy.submit_attempts_max) if self.counts_attempts else 0,
             inv.cancels,
             min(inv.absences, 1),
@@ -180,7 +187,7 @@ class Canon:
 
     def _stamps(self, now: int, inv: Invocation, life: Life) -> tuple[Any, ...]:
         tenure = inv.tenure
-        if tenure.incarnation != life.name:
+        if not owns(inv, life):
             return ("foreign",)
         opened, admission, ordered = life.opened_ms, self.admission, tenure.ordered_at_ms
         asking = inv.leaf in _ASKING
@@ -194,3 +201,8 @@ class Canon:
             min(0, max(-self.quiet, ordered - sends_end - admission)) if asking else 0,
             ordered >= known + admission if asking and known else False,
         )
+
+
+def owns(inv: Invocation, life: Life | None) -> bool:
+    """This life has stepped the call, and so it may trust the stamps; a restored one is due at once."""
+    return life is not None and inv.tenure.incarnation == life.name

@@ -1,0 +1,96 @@
+"""What the canonical form leaves out makes no difference, and the reduction hides nothing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reattach.models.events import CancelOrdered
+from reattach.models.policy import CancelKind
+from reattach.runtime.explore.canon import Canon
+from reattach.runtime.explore.moves import Moves
+from reattach.runtime.explore.runs import UNITS, named, request, scenario
+from reattach.runtime.explore.scenario import Scenario, Violation, first
+from reattach.runtime.explore.search import search
+from reattach.runtime.explore.world import World
+
+
+def cancelling() -> Scenario:
+    remote = named("marker-list")
+    remote = replace(remote, capabilities=replace(remote.capabilities, cancel=CancelKind.CONFIRMED))
+    script = (request("a"), CancelOrdered("a", 1))
+    return scenario(remote, crashes=1, checkpoints=1, losses=0, zombies=0, script=script, same_outcome=False)
+
+
+SMALL = {
+    "status-only": scenario(named("status-only"), crashes=1, checkpoints=1, losses=1, zombies=0),
+    "marker-list, a zombie": scenario(named("marker-list"), crashes=1, checkpoints=0, losses=0, zombies=1),
+    "marker-last, two turns": scenario(
+        named("marker-last"), turns=2, crashes=1, checkpoints=0, losses=0, zombies=0, same_outcome=False
+    ),
+    "deduplicating": scenario(named("deduplicating"), crashes=1, checkpoints=1, losses=0, zombies=0),
+    "fenceable": scenario(named("fenceable"), crashes=1, checkpoints=1, losses=0, zombies=0),
+    "handle-only": scenario(named("handle-only"), crashes=1, checkpoints=1, losses=1, zombies=0),
+    "a near deadline": scenario(
+        named("marker-list"),
+        crashes=1,
+        checkpoints=1,
+        losses=0,
+        zombies=0,
+        policy=replace(UNITS, deadline_ms=5),
+        same_outcome=False,
+    ),
+    "a cancel": cancelling(),
+    "refusals": scenario(named("status-only"), crashes=1, checkpoints=0, losses=2, zombies=0, refusals=True),
+}
+STATES_MAX = 12_000
+COMPARED_MAX = 4_000
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_worlds_of_one_form_have_the_same_future(name: str) -> None:
+    """Whenever two different worlds share a form, every move leads from both to the same forms."""
+    moves, canon = Moves(SMALL[name]), Canon(SMALL[name])
+    compared = 0
+    for known, again in twins(moves, canon):
+        assert futures(moves, canon, known) == futures(moves, canon, again), (known, again)
+        compared += 1
+        if compared == COMPARED_MAX:
+            break
+    assert compared > 100
+
+
+@pytest.mark.parametrize("name", ["status-only", "marker-list, a zombie", "fenceable"])
+def test_the_reduction_hides_no_world(name: str) -> None:
+    """A crash that wipes out the only difference need not be tried again."""
+    whole, reduced = search(SMALL[name], reduce=False), search(SMALL[name])
+    assert (whole.states, whole.settled, whole.stuck) == (reduced.states, reduced.settled, reduced.stuck)
+    assert reduced.edges < whole.edges
+
+
+def twins(moves: Moves, canon: Canon) -> Iterator[tuple[World, World]]:
+    """Pairs of different worlds with one form, breadth first."""
+    start = first(moves.scenario)
+    known = {canon.key(start): start}
+    layer = [start]
+    while layer:
+        following = []
+        for world in layer:
+            for move in moves.of(world):
+                after = move.world
+                if isinstance(after, Violation):
+                    continue
+                before = known.setdefault(canon.key(after), after)
+                if before is after:
+                    following.append(after)
+                elif before != after:
+                    yield before, after
+        layer = following if len(known) < STATES_MAX else []
+
+
+def futures(moves: Moves, canon: Canon, world: World) -> set[Any]:
+    return {
+        (move.fault, move.world.name if isinstance(move.world, Violation) else canon.key(move.world))
+        for move in moves.of(world)
+    }
