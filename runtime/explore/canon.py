@@ -8,6 +8,7 @@ that share a form):
   by its distance to the time from which on it no longer matters, 0 once it does not.
 - Counters for people (`steps`, `probes`, `spent_ms`, `entered_ms`, `attempts` without refusals), causes and
   the scatter of `tries`: with backoffs of one unit every wait is one unit.
+- The stamps of the quiet time, where an absence is not known by waiting.
 - Epochs and names of incarnations: only "current or not" and "own or foreign" are ever compared.
 - In a checkpoint the tenure's stamps and the wake-ups: a restore resets the one and is due at once
   by the other. The permit and the fence are kept, so that a core that failed to reset them would
@@ -23,6 +24,7 @@ from typing import Any
 from reattach.models.events import Answered, Requested
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
+from reattach.models.policy import Absence
 from reattach.models.request import Request
 from reattach.models.thread import ThreadState
 from reattach.runtime.explore.scenario import Scenario
@@ -45,6 +47,7 @@ class Canon:
         self.policy = policy
         self.admission = terms.admission_ms
         self.quiet = policy.overlap_ms + terms.settle_ms
+        self.waits = terms.capabilities.absence is Absence.AFTER_QUIET
         self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
         self.counts_attempts = scenario.refusals
         self.asked = [event.request for event in scenario.script if isinstance(event, Requested)]
@@ -98,7 +101,7 @@ class Canon:
         read = life.read
         return (
             self._thread(now, life.state, life),
-            max(0, life.opened_ms + self.quiet - now),
+            max(0, life.opened_ms + (self.quiet if self.waits else self.admission) - now),
             life.lineage,
             life.position,
             life.recovering,
@@ -147,7 +150,7 @@ class Canon:
             ),
             tuple((q.request.invocation_id, q.cancelled) for q in state.queue),
             tuple((s.invocation_id, s.generation, s.status.name) for s in state.tombstones),
-            max(0, state.sends_end_ms + self.admission - now) if own else 0,
+            max(0, state.sends_end_ms + self.admission - now) if own and self.waits else 0,
             state.after,
         )
 
@@ -191,14 +194,15 @@ class Canon:
             return ("foreign",)
         opened, admission, ordered = life.opened_ms, self.admission, tenure.ordered_at_ms
         asking = inv.leaf in _ASKING
+        waiting = asking and self.waits
         sends_end = tenure.sends_end_ms
         known = max(tenure.known_at_ms, opened) if inv.leaf in _RUNNING else 0
         return (
             max(0, inv.wake_at_ms - now),
-            max(0, sends_end + admission - now),
+            max(0, sends_end + admission - now) if self.waits else 0,
             max(0, known + admission - now),
-            min(0, max(-self.quiet, ordered - opened - self.quiet)) if asking else 0,
-            min(0, max(-self.quiet, ordered - sends_end - admission)) if asking else 0,
+            min(0, max(-self.quiet, ordered - opened - self.quiet)) if waiting else 0,
+            min(0, max(-self.quiet, ordered - sends_end - admission)) if waiting else 0,
             ordered >= known + admission if asking and known else False,
         )
 

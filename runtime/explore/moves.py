@@ -189,7 +189,7 @@ class Moves:
         spent = world._replace(left=left._replace(checkpoints=max(0, left.checkpoints - 1)))
         if self.scenario.writes_ahead:
             yield Move(("checkpoint triggered",), False, spent._replace(triggered=snapshot))
-        elif not world.checkpoints or world.checkpoints[-1] != snapshot:
+        else:
             yield Move(("checkpoint",), False, spent._replace(checkpoints=(*world.checkpoints, snapshot)))
 
     def _crash(self, world: World, zombie: bool) -> Iterator[Move]:
