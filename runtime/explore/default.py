@@ -61,7 +61,7 @@ class Explored:
         return asdict(self)
 
 
-REMOTES: Final = ("status-only", "marker-last", "marker-list", "deduplicating", "fenceable", "handle-only")
+REMOTES: Final = ("fenceable", "marker-list", "status-only", "marker-last", "deduplicating", "handle-only")
 # Largest first, so that the cores end together.
 DEFAULT: Final = (
     *(Bounds(remote) for remote in REMOTES),

@@ -1,0 +1,264 @@
+"""A whole simulated world: one job, one server for each kind of remote, and one seed for everything.
+
+The run has two phases. First everything that is on may go wrong, until the last call has come in and
+has had its time. Then nothing goes wrong any more, and every call must come to an end, or to people:
+safety is checked all the time, liveness in the second phase.
+
+This world samples where the explorer (`reattach.runtime.explore`) visits everything: it has real
+times, many calls at once, and long histories.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from reattach.models.codec import decode_thread
+from reattach.models.events import CancelOrdered, Requested, ResponseGiven, ResubmitOrdered
+from reattach.models.identity import request_key
+from reattach.models.journal import JournalEntry
+from reattach.models.lifecycle import Leaf
+from reattach.models.outcomes import Notice, NoticeKind
+from reattach.models.policy import Absence, CancelKind, Evidence, Policy, StreamKind, SubmitAfter, Terms
+from reattach.models.request import Request
+from reattach.runtime.driver import Key
+from reattach.runtime.simulation.chance import Chance
+from reattach.runtime.simulation.clock import Clock
+from reattach.runtime.simulation.faults import NONE, Faults
+from reattach.runtime.simulation.host import Surroundings
+from reattach.runtime.simulation.job import Job
+from reattach.runtime.simulation.ledger import Broken, Ledger
+from reattach.runtime.simulation.network import Network
+from reattach.runtime.simulation.remotes import REMOTES, Remote
+from reattach.runtime.simulation.server import Server
+from reattach.runtime.simulation.source import Line, Source
+
+START_MS: Final = 1_700_000_000_000
+SETTLE_MS: Final = 3_600_000
+THREAD_TURNS: Final = 3
+
+POLICY: Final = Policy(
+    submit_validity_ms=300,
+    submit_timeout_ms=500,
+    probe_timeout_ms=500,
+    fetch_timeout_ms=500,
+    slack_ms=100,
+    admission_ms=200,
+    overlap_ms=1_000,
+    skew_max_ms=100,
+    deadline_ms=600_000,
+    drain_max_ms=20_000,
+    watch_silence_ms=5_000,
+    poll_ms=200,
+    poll_max_ms=2_000,
+    park_probe_ms=2_000,
+    backoff_ms=50,
+    backoff_max_ms=1_000,
+    generations_max=3,
+    retention_ms=120_000,
+    tombstone_ttl_ms=150_000,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run came to.
+
+    Args:
+        seconds: of real time; calls_per_second: simulated calls for each of them.
+        violations: what was broken, "" for nothing; a run stops at the first.
+        ended: calls by how they ended; parked: calls that wait for people.
+    """
+
+    seed: int
+    calls: int
+    crashes: int
+    checkpoints: int
+    steps: int
+    ended: dict[str, int]
+    parked: int
+    violations: tuple[str, ...]
+    stuck: int
+    simulated_ms: int
+    seconds: float
+
+    @property
+    def calls_per_second(self) -> float:
+        return round(self.calls / max(self.seconds, 1e-9), 1)
+
+
+def terms_of(remote: Remote) -> Terms:
+    """The terms of one kind of remote in this world."""
+    capabilities = replace(
+        remote.capabilities,
+        admission_ms=POLICY.admission_ms or 0,
+        key_lifetime_ms=None if remote.capabilities.key_lifetime_ms is None else POLICY.retention_ms,
+        stream=StreamKind.LIVE,
+        cancel=CancelKind.CONFIRMED,
+        responds=True,
+    )
+    blind = capabilities.absence is Absence.NEVER
+    return Terms(capabilities, replace(POLICY, submit_after=SubmitAfter.CHECKPOINT) if blind else POLICY)
+
+
+class World:
+    """One simulated world.
+
+    Args:
+        seed: fixes everything.
+        calls: how many requests the input holds.
+        every_ms: mean time between two of them.
+        remotes: kinds of remotes, one server each.
+        on_entry: told of each entry of the journal; None for no journal.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Faults = NONE,
+        *,
+        calls: int = 100,
+        every_ms: int = 20,
+        remotes: tuple[Remote, ...] = REMOTES,
+        on_entry: Callable[[JournalEntry], None] | None = None,
+    ) -> None:
+        self.seed, self.faults, self.calls, self.every_ms = seed, faults, calls, every_ms
+        self.clock = Clock(START_MS)
+        self.chance = Chance(seed)
+        self.ledger = Ledger(lambda: self.clock.now_ms)
+        self.terms = {remote.name: terms_of(remote) for remote in remotes}
+        self.remotes = [replace(remote, capabilities=self.terms[remote.name].capabilities) for remote in remotes]
+        self.servers = {
+            remote.name: Server(
+                remote, self.terms[remote.name], self.clock, self.chance, faults, self.ledger, self._run_ended
+            )
+            for remote in self.remotes
+        }
+        self.network = Network(self.servers, self.terms, self.clock, self.chance, faults)
+        self.source = Source()
+        self.ordered: set[tuple[Any, ...]] = set()
+        around = Surroundings(
+            self.clock, self.chance, self.network, self.source, self.terms, self.ledger.emit, self._notice, on_entry
+        )
+        self.job = Job(around, faults, self.ledger.commit)
+        self.asked: list[Request] = []
+
+    def run(self) -> Report:
+        """Let the whole history happen, or stop at the first property that breaks."""
+        began = time.perf_counter()
+        broken: tuple[str, ...] = ()
+        stuck = 0
+        self._write_input()
+        self.job.start()
+        try:
+            last = self.source.lines[-1].at_ms if self.source.lines else self.clock.now_ms
+            self._until(last + self.every_ms)
+            self._calm()
+            stuck = self._settle()
+        except Broken as error:
+            broken = (str(error),)
+        host = self.job.host
+        return Report(
+            seed=self.seed,
+            calls=self.calls,
+            crashes=self.job.crashes,
+            checkpoints=self.job.checkpoints,
+            steps=self.job.steps + (host.steps if host is not None else 0),
+            ended=dict(sorted(self.ledger.ended().items())),
+            parked=len(self._waiting()),
+            violations=broken,
+            stuck=stuck,
+            simulated_ms=self.clock.now_ms - START_MS,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _write_input(self) -> None:
+        chance, faults = self.chance, self.faults
+        at = START_MS
+        for number in range(self.calls):
+            at += chance.around(self.every_ms)
+            remote = self.remotes[number % len(self.remotes)]
+            request = self._request(remote, number, at)
+            self.asked.append(request)
+            line = Line(at, request_key(request), Requested(request))
+            self.source.append(line)
+            if chance.happens(faults.repeat):
+                self.source.append(line)
+            if chance.happens(faults.cancel):
+                order = CancelOrdered(request.invocation_id, 1)
+                self.clock.at(at + chance.between(0, 4_000), self._order, line.key, order)
+
+    def _request(self, remote: Remote, number: int, at: int) -> Request:
+        group = number // len(self.remotes)
+        # Only a marker that reaches the whole history tells the turns of a thread apart for certain.
+        shared = remote.capabilities.evidence is Evidence.MARKER and not remote.staged
+        deadline = at + self.chance.between(500, 5_000) if self.chance.happens(self.faults.hurry) else 0
+        return Request(
+            invocation_id=f"{remote.name}-{number}",
+            agent=remote.name,
+            message=b'"hello"',
+            requested_at_ms=at,
+            thread_id=f"thread-{group // THREAD_TURNS}" if shared else "",
+            deadline_ms=deadline,
+            turn=group % THREAD_TURNS + 1 if shared else 0,
+        )
+
+    def _run_ended(self, key: Key) -> None:
+        self.network.ended(key)
+
+    def _notice(self, key: Key, notice: Notice) -> None:
+        """People read the notices, and answer through the input after a while."""
+        name, generation = notice.invocation_id, notice.generation
+        if notice.kind is NoticeKind.DRAIN_EXPIRED:
+            self.ledger.release(name)
+        elif notice.kind is NoticeKind.AWAITING_INPUT:
+            question = notice.message
+            response = ResponseGiven(name, generation, f"to-{question}", question, b'"yes"')
+            self.clock.at(self.clock.now_ms + self.chance.between(10, 2_000), self._order, key, response)
+        elif notice.kind is NoticeKind.PARKED and generation < POLICY.generations_max:
+            order = ResubmitOrdered(name, generation, self.clock.now_ms)
+            self.clock.at(self.clock.now_ms + self.chance.between(1_000, 30_000), self._order, key, order)
+
+    def _order(self, key: Key, order: CancelOrdered | ResponseGiven | ResubmitOrdered) -> None:
+        what = (type(order).__name__, order.invocation_id, order.generation, getattr(order, "question_id", ""))
+        # Every notice that a call is parked may bring the same decision once more.
+        if what not in self.ordered or isinstance(order, ResubmitOrdered):
+            self.ordered.add(what)
+            self.source.append(Line(self.clock.now_ms, key, order))
+
+    def _until(self, at_ms: int) -> None:
+        while self.clock.now_ms < at_ms and self.clock.step():
+            pass
+
+    def _calm(self) -> None:
+        self.faults = NONE
+        self.network.faults = NONE
+        self.job.calm()
+        for server in self.servers.values():
+            server.faults = NONE
+
+    def _settle(self) -> int:
+        """Let all calls end; returns how many did not within `SETTLE_MS`."""
+        limit = self.clock.now_ms + SETTLE_MS
+        while self.clock.now_ms < limit:
+            self._until(self.clock.now_ms + 10_000)
+            left = self._left()
+            if left == 0:
+                return 0
+        return left
+
+    def _left(self) -> int:
+        waiting = set(self._waiting())
+        return sum(
+            1 for r in self.asked if r.invocation_id not in self.ledger.committed and r.invocation_id not in waiting
+        )
+
+    def _waiting(self) -> list[str]:
+        """Calls that are parked, and those that queue behind one."""
+        names: list[str] = []
+        host = self.job.host
+        for stored in host.states.values() if host is not None else ():
+            state = decode_thread(stored)
+            if state.active is not None and state.active.leaf in (Leaf.SU_PARKED, Leaf.RU_AWAITING_INPUT):
+                names += (state.active.id, *(queued.request.invocation_id for queued in state.queue))
+        return names
