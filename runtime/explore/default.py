@@ -61,10 +61,10 @@ class Explored:
         return asdict(self)
 
 
-REMOTES: Final = ("fenceable", "marker-list", "status-only", "marker-last", "deduplicating", "handle-only")
+REMOTES: Final = ("status-only", "marker-last", "marker-list", "deduplicating", "fenceable", "handle-only")
 # Largest first, so that the cores end together.
 DEFAULT: Final = (
-    *(Bounds(remote) for remote in REMOTES),
+    *(Bounds(remote) for remote in sorted(REMOTES, key=lambda remote: remote != "fenceable")),
     *(Bounds(remote, crashes=1, checkpoints=1, losses=1, zombies=1) for remote in REMOTES),
     *(Bounds(remote, turns=2, crashes=1, checkpoints=1, losses=1) for remote in ("marker-list", "marker-last")),
     Bounds("status-only", turns=2, crashes=1, checkpoints=1, losses=1),
