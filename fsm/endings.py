@@ -8,6 +8,7 @@ from reattach.fsm.guards import credible, never_sent, trusted
 from reattach.models.answers import Absent, Present
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
+from reattach.models.policy import Absence
 
 MESSAGE_CHARS_MAX: Final = 1_000
 
@@ -27,6 +28,9 @@ def _fate(d: Draft) -> RemoteFate:
         return RemoteFate.UNKNOWN
     # Besides a trusted absence, a right to POST and an intent that was never sent prove as much.
     unsent = d.leaf is Leaf.SU_HOLDING or (d.status is Status.NOT_STARTED and never_sent(d))
+    # A closed slot says nothing about the next one, into which another life may have gone on.
+    if d.capabilities.absence is Absence.BY_FENCE:
+        return RemoteFate.UNKNOWN
     none = d.permit or unsent or (isinstance(answer, Absent) and trusted(d) and credible(d))
     return RemoteFate.NONE if none else RemoteFate.UNKNOWN
 
@@ -60,7 +64,9 @@ def fail_too_large(d: Draft) -> None:
 
 def fail_rejected(d: Draft) -> None:
     failure = d.answer.failure
-    _fail(d, FailureCode.REJECTED, failure.message, RemoteFate.NONE, failure.retryable)
+    fenceable = d.capabilities.absence is Absence.BY_FENCE
+    remote = RemoteFate.UNKNOWN if fenceable else RemoteFate.NONE
+    _fail(d, FailureCode.REJECTED, failure.message, remote, failure.retryable)
 
 
 def fail_remote(d: Draft) -> None:

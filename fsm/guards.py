@@ -40,11 +40,16 @@ def exhausted(d: Draft) -> bool:
     return d.env.now_ms >= d.deadline_ms + d.policy.drain_max_ms
 
 
+def quiet_passed(d: Draft) -> bool:
+    """The probe was ordered when nothing that was sent before could still become visible."""
+    return d.ordered_at_ms >= quiet_until_ms(d)
+
+
 def trusted(d: Draft) -> bool:
     """An absence answered now means "not accepted, and never will be"."""
     if d.capabilities.absence is Absence.BY_FENCE:
         return d.fenced
-    return d.capabilities.absence is Absence.AFTER_QUIET and d.ordered_at_ms >= quiet_until_ms(d)
+    return d.capabilities.absence is Absence.AFTER_QUIET and quiet_passed(d)
 
 
 def admissible(d: Draft) -> bool:
@@ -80,6 +85,11 @@ def askable(d: Draft) -> bool:
     return d.capabilities.evidence is not Evidence.HANDLE_ONLY or d.handle != ""
 
 
+def provable(d: Draft) -> bool:
+    """Asking can bring an absence that may be believed."""
+    return askable(d) and d.capabilities.absence is not Absence.NEVER
+
+
 def writes_ahead(d: Draft) -> bool:
     return d.policy.submit_after is SubmitAfter.CHECKPOINT
 
@@ -107,9 +117,12 @@ def resending(d: Draft) -> bool:
     return d.resend
 
 
+def attempts_spent(d: Draft) -> bool:
+    return d.attempts >= d.policy.submit_attempts_max
+
+
 def refused_for_good(d: Draft) -> bool:
-    answer = d.answer
-    return isinstance(answer, Refused) and (not answer.failure.retryable or d.attempts >= d.policy.submit_attempts_max)
+    return isinstance(d.answer, Refused) and (not d.answer.failure.retryable or attempts_spent(d))
 
 
 def unanswerable(d: Draft) -> bool:
@@ -181,9 +194,9 @@ def resubmits_ambiguous(d: Draft) -> bool:
 GUARDS: Final[dict[str, Callable[[Draft], bool]]] = {
     guard.__name__: guard
     for guard in (
-        overdue, closing, exhausted, trusted, admissible, remembered, credible, dedups, fenceable, askable,
-        writes_ahead, never_sent, permitted, resending, refused_for_good, unanswerable, can_cancel, cancel_due,
-        twice_absent, overtaken, has_result, too_large, retries, same_question, answers_question, same_response,
-        fails_ambiguous, resubmits_ambiguous,
+        overdue, closing, exhausted, quiet_passed, trusted, admissible, remembered, credible, dedups, fenceable,
+        askable, provable, writes_ahead, never_sent, permitted, resending, attempts_spent, refused_for_good,
+        unanswerable, can_cancel, cancel_due, twice_absent, overtaken, has_result, too_large, retries,
+        same_question, answers_question, same_response, fails_ambiguous, resubmits_ambiguous,
     )
 }  # fmt: skip

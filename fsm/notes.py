@@ -10,7 +10,7 @@ from typing import Final
 from reattach.fsm.backoff import backoff_ms
 from reattach.fsm.draft import Draft
 from reattach.fsm.endings import ENDINGS
-from reattach.fsm.guards import quiet_until_ms, remembered
+from reattach.fsm.guards import credible, quiet_passed, quiet_until_ms, remembered, trusted
 from reattach.models.answers import Absent, Accepted, NotSent, Present, Refused, Unknown, Unresolved
 from reattach.models.effects import Count, Notify, Report
 from reattach.models.events import (
@@ -24,6 +24,7 @@ from reattach.models.events import (
 )
 from reattach.models.identity import marker_of
 from reattach.models.invocation import AFTER_MAX, Response
+from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import NoticeKind
 
 SILENCES_MAX: Final = 10
@@ -39,7 +40,14 @@ def _cause_of(d: Draft) -> str:
 
 
 def note_attempt(d: Draft) -> None:
-    """A POST is about to be ordered."""
+    """A POST is about to be ordered.
+
+    Whether an earlier life sent it already, nobody knows, unless something here proves that it did
+    not: then what is said of this POST settles nothing about that one.
+    """
+    absent = isinstance(d.answer, Absent) and trusted(d) and credible(d)
+    if not (d.permit or absent or d.leaf is Leaf.SU_HOLDING):
+        d.resend = True
     d.attempts += 1
     d.because("")
 
@@ -54,7 +62,9 @@ def note_silence(d: Draft) -> None:
 
 def await_quiet(d: Draft) -> None:
     """The absence came too early to be believed: ask again once it can be."""
-    d.pause_ms = max(0, quiet_until_ms(d) - d.env.now_ms)
+    left_ms = quiet_until_ms(d) - d.env.now_ms
+    # Asked after it already, and still not enough: a rule that cannot be met here must be slow, not hot.
+    d.pause_ms = d.policy.poll_ms if quiet_passed(d) else max(0, left_ms)
     d.because("an absence is not believed before the quiet time has passed")
 
 

@@ -37,8 +37,10 @@ from reattach.models.events import (
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import CancelKind, StreamKind
+from reattach.models.policy import CancelKind, Capabilities, StreamKind
 from tests.fsm.making import (
+    BLIND,
+    FENCED,
     MARKER,
     OPENED,
     QUIET,
@@ -257,6 +259,15 @@ class TestResponses:
         quiet = probed(ordered, present(Phase.AWAITING_INPUT, question_id="q1"), early).invocation
         assert (quiet.leaf, quiet.wake_at_ms) == (Leaf.RU_RESPONDING_QUIET, QUIET)
         assert names(awake(quiet).effects) == ["Probe"]
+
+    @pytest.mark.parametrize("capabilities", [FENCED, BLIND], ids=["fenced", "blind"])
+    def test_it_is_sent_whatever_makes_an_absence_certain(self, capabilities: Capabilities) -> None:
+        """Found by the random simulator: such remotes were asked in a hot loop until the deadline."""
+        of = blind() if capabilities is BLIND else terms(capabilities)
+        asked = probed(started(env()).invocation, present(Phase.AWAITING_INPUT, question_id="q1"), env()).invocation
+        ordered = step(asked, self.given(), env(of=of)).invocation
+        open_still = present(Phase.AWAITING_INPUT, question_id="q1")
+        assert names(probed(ordered, open_still, env(of=of)).effects) == ["Respond"]
 
     @pytest.mark.parametrize("answer", [Unresolved("reset"), Occupied("409"), NotSent("refused"), None])
     def test_a_lost_response_is_never_sent_again_without_asking(self, answer: object) -> None:

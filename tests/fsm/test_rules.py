@@ -25,7 +25,7 @@ from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import OnAmbiguous
+from reattach.models.policy import Absence, Evidence, OnAmbiguous
 from tests.fsm.making import (
     CONTAINER,
     FENCED,
@@ -49,6 +49,7 @@ from tests.fsm.making import (
     watching,
 )
 
+FINAL = Failure(FailureCode.REJECTED, "422", RemoteFate.NONE)
 REFUSAL = Failure(FailureCode.REJECTED, "no", RemoteFate.NONE, retryable=True)
 
 
@@ -159,8 +160,52 @@ class TestPermits:
         at = env(of=terms(KEYED))
         lost = submitted(started(at).invocation, Unresolved("reset"), at).invocation
         again = step(lost, TimeReached(), env(lost.wake_at_ms, of=terms(KEYED))).invocation
-        final = Failure(FailureCode.REJECTED, "422", RemoteFate.NONE)
-        assert submitted(again, Refused(final), at).invocation.leaf is Leaf.SU_BACKING_OFF
+        assert submitted(again, Refused(FINAL), at).invocation.leaf is Leaf.SU_QUIET
+
+    def test_so_is_that_of_a_post_which_an_earlier_life_may_have_sent(self) -> None:
+        """Found by the search: a running call was reported as rejected, with nothing at the remote."""
+        at = env(OPENED, of=terms(KEYED))
+        fresh = started(at).invocation
+        quiet = submitted(fresh, Refused(FINAL), at).invocation
+        assert (quiet.leaf, quiet.wake_at_ms) == (Leaf.SU_QUIET, QUIET)
+        asked = wake(quiet, of=terms(KEYED))
+        assert names(asked.effects) == ["Probe"]
+        joined = probed(asked.invocation, present(), env(of=terms(KEYED)))
+        assert joined.invocation.leaf is Leaf.RU_WATCHING
+
+    def test_after_a_restore_from_sending_too(self) -> None:
+        at = env(of=terms(KEYED))
+        reborn = env(QUIET + 90_000, of=terms(KEYED), life="life-2", opened=QUIET + 90_000)
+        asked = step(started(at).invocation, Restored(), reborn).invocation
+        waiting = probed(asked, Absent(), reborn).invocation
+        later = env(waiting.wake_at_ms, of=terms(KEYED), life="life-2", opened=QUIET + 90_000)
+        again = step(waiting, TimeReached(), later)
+        assert names(again.effects) == ["Submit"]
+        assert submitted(again.invocation, Refused(FINAL), later).invocation.leaf is Leaf.SU_QUIET
+
+    def test_a_refusal_behind_a_trusted_absence_is_final_with_deduplication_too(self) -> None:
+        of = terms(KEYED)
+        quiet = submitted(started(env(of=of)).invocation, Refused(FINAL), env(of=of)).invocation
+        late = env(quiet.wake_at_ms, of=of)
+        asked = step(quiet, TimeReached(), late).invocation
+        permitted = probed(asked, Absent(), late).invocation
+        late = env(permitted.wake_at_ms, of=of)
+        last = step(permitted, TimeReached(), late).invocation
+        ended = outcome(submitted(last, Refused(FINAL), late))
+        assert (ended.failure, ended.attempts) == (FINAL, 2)
+
+    def test_with_no_way_to_ask_refusals_end_in_the_parking(self) -> None:
+        blind_key = replace(KEYED, evidence=Evidence.HANDLE_ONLY, absence=Absence.NEVER)
+        for attempts, leaf in ((20, Leaf.SU_BACKING_OFF), (1, Leaf.SU_PARKED)):
+            at = env(of=terms(blind_key, submit_attempts_max=attempts))
+            assert submitted(started(at).invocation, Refused(FINAL), at).invocation.leaf is leaf
+
+    def test_a_closed_slot_says_nothing_about_the_next(self) -> None:
+        """Another life may have gone on into it: what is known of the run is nothing."""
+        over = env(OPENED + 3_600_000, of=terms(FENCED))
+        failure = outcome(probed(started(over).invocation, Absent(), over)).failure
+        assert failure is not None
+        assert failure.remote is RemoteFate.UNKNOWN
 
 
 class TestIdentity:
