@@ -126,7 +126,7 @@ MUTANTS = (
         "occupied-is-not-sent",
         "Who finds a slot taken closes it and asks; to send again never gets through (liveness).",
         _occupied_is_not_sent,
-        trial("fenceable", crashes=1),
+        trial("fenceable", crashes=1, losses=1),
         "stuck",
     ),
     Mutant(

@@ -181,6 +181,7 @@ def test_a_job_that_cannot_go_on_says_why(tmp_path: Path, health: Health, messag
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.flink
 def test_a_port_that_somebody_takes_in_the_last_moment_is_no_end(tmp_path: Path) -> None:
     """Between the look for a free port and Flink's own use of it lies a moment."""
     script = (

@@ -154,7 +154,7 @@ class TestSends:
         assert {type(fact) for _, fact in facts(executor, 2)} == {e.SubmitAnswered, e.ProbeAnswered}
         assert script.cancelled == []
 
-    @pytest.mark.parametrize("late", [0, int(time.time() * 1000) - 1])
+    @pytest.mark.parametrize("late", [0, int(time.time() * 1000) - 1], ids=["long-past", "just-past"])
     def test_what_is_late_never_leaves(self, make: Any, script: Script, late: int) -> None:
         executor, inv = make(), call("a")
         executor.order("k", f.Submit(ident(inv), late), inv)

@@ -62,7 +62,7 @@ class TestWhatAnAdapterMayDo:
     @pytest.mark.parametrize(
         "reply",
         [None, "yes", a.Fenced, a.Gone(), a.Absent(after=7), a.Accepted(handle=None), a.Unknown(cause=b"x"), object()],  # type: ignore[arg-type]
-        ids=repr,
+        ids=lambda reply: type(reply).__name__,
     )
     @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS)
     def test_what_is_no_answer_is_told_as_doubt(
