@@ -40,7 +40,7 @@ from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind
 from reattach.models.request import Request
 from reattach.models.shapes import BYTES_MAX, ITEMS_MAX, TEXT_CHARS_MAX, Shapes
 from reattach.models.thread import Drain, Queued, ThreadState
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 REQUESTED = Request("call-1", "research", b'"hello"', 1_700_000_000_000)
 CALL = Invocation(REQUESTED, 1, 1, Leaf.NS_QUIET, 0, 1, 1_700_000_000_000, 1, Tenure("life-1"))

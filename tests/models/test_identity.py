@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reattach.models.identity import dedup_key_of, digest_of, marker_of, request_key, thread_id_of
 from reattach.models.request import Request
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 CALL = Request("call-1", "research", b'"hello"', 1_700_000_000_000)
 TALK = replace(CALL, thread_id="talk-9")

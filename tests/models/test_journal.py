@@ -22,7 +22,7 @@ from reattach.models.events import (
 from reattach.models.invocation import Invocation
 from reattach.models.journal import redact_event, redact_record, redacted
 from reattach.models.request import Request
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 SECRET = b'"what nobody else may read"'
 IDENT = Ident("life-1", "call-1", 1, 1)

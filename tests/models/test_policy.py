@@ -19,7 +19,7 @@ from reattach.models.policy import (
 )
 from reattach.models.request import Request
 from reattach.models.thread import Queued, ThreadState
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 ABLE = Capabilities(admission_ms=100, retention_ms=7 * DAY_MS)
 NUMBERS = [field.name for field in fields(Policy) if type(field.default) is int]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reattach.models.errors import InvalidRequest
 from reattach.models.request import Request, canonical_json, parse_request, request_from_mapping
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 MAX = 1024
 GOOD = {

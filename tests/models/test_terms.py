@@ -11,7 +11,7 @@ from reattach.models import terms as module
 from reattach.models.errors import Corrupt
 from reattach.models.policy import Capabilities, Policy, StreamKind, Terms
 from reattach.models.terms import ASSUMED, terms_of, terms_text
-from tests import strategies as made
+from reattach.runtime.testing import strategies as made
 
 PLAIN = Terms(Capabilities(retention_ms=1), Policy())
 
