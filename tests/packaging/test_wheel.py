@@ -117,13 +117,18 @@ def test_it_works_without_flink(fresh: Path) -> None:
 
 
 def test_every_module_outside_the_flink_host_imports_without_extras(fresh: Path) -> None:
-    needs_agent = ("reattach.runtime.agent.server", "reattach.adapters.transport")
-    needs_testing = ("reattach.runtime.testing.", "reattach.testing")
+    needs_extras = (
+        "reattach.runtime.flink",
+        "reattach.runtime.agent.server",
+        "reattach.adapters.transport",
+        "reattach.runtime.testing",
+        "reattach.testing",
+    )
     names = []
     for name, folder in packages().items():
         for path in sorted((ROOT / folder).glob("*.py")):
             module = name if path.stem == "__init__" else f"{name}.{path.stem}"
-            if not module.startswith(("reattach.runtime.flink", *needs_agent, *needs_testing)) and path.stem != "__main__":
+            if not module.startswith(needs_extras) and path.stem != "__main__":
                 names.append(module)
     result = _run(
         fresh, "python", "-c", "import importlib\n" + "\n".join(f"importlib.import_module({n!r})" for n in names)
