@@ -14,7 +14,7 @@ from typer.exceptions import Abort, TyperException
 
 from reattach import __version__
 from reattach.models.errors import ConfigError, ReattachError
-from reattach.runtime.cli import agent, demo, diagram, explore, mutants, replay, run
+from reattach.runtime.cli import agent, demo, diagram, explore, mutants, replay, run, simulate
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -53,6 +53,7 @@ app.command("diagram")(diagram.command)
 app.command("explore")(explore.command)
 app.command("mutants")(mutants.command)
 app.command("replay")(replay.command)
+app.command("simulate")(simulate.command)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -39,7 +39,11 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What all incarnations of a job share."""
+    """What all incarnations of a job share.
+
+    Args:
+        last: the thread that was stepped last.
+    """
 
     clock: Clock
     chance: Chance
@@ -49,6 +53,7 @@ class Surroundings:
     on_outcome: Callable[[Outcome], None]
     on_notice: Callable[[Key, Notice], None]
     on_entry: Callable[[JournalEntry], None] | None = None
+    last: Key = ("", "")
 
 
 class Host:
@@ -142,6 +147,7 @@ class Host:
     def _apply(self, key: Key, event: ThreadEvent) -> None:
         around = self.around
         self.steps += 1
+        around.last = key
         applied = self.driver.apply(key, self.states.get(key), event, self.clock.now_ms)
         if applied.stored is None:
             self.states.pop(key, None)

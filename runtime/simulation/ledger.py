@@ -14,7 +14,15 @@ from reattach.runtime.simulation.remotes import result_of
 
 
 class Broken(Exception):
-    """A property does not hold. The message says which, of which call, and when."""
+    """A property does not hold. The message says which, of which call, and when.
+
+    Args:
+        name: the call.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
 class Ledger:
@@ -39,14 +47,14 @@ class Ledger:
         """The remote has started a turn, beside others or alone."""
         self.accepted[marker] += 1
         if self.accepted[marker] > 1:
-            self.fail(f"accepted twice: {marker}")
+            self.fail(name_of(marker), f"accepted twice: {marker}")
         overlaps = [other for other in beside if name_of(other) not in self.released]
         if overlaps:
-            self.fail(f"turns overlap: {marker} was accepted while {', '.join(overlaps)} ran")
+            self.fail(name_of(marker), f"turns overlap: {marker} was accepted while {', '.join(overlaps)} ran")
         said = self.committed.get(name_of(marker))
         none = said is not None and said.failure is not None and said.failure.remote is RemoteFate.NONE
         if said is not None and none and marker_of(said.invocation_id, said.generation) == marker:
-            self.fail(f"false fate: {marker} was accepted after its outcome said that it was not")
+            self.fail(name_of(marker), f"false fate: {marker} was accepted after its outcome said that it was not")
 
     def emit(self, outcome: Outcome) -> None:
         """A host has said how a call ended; a sink that is not transactional shows it at once."""
@@ -54,7 +62,7 @@ class Ledger:
         if outcome.result is None:
             return
         if outcome.result != result_of(marker_of(name, outcome.generation)):
-            self.fail(f"wrong turn: {name} was given {outcome.result!r}")
+            self.fail(name, f"wrong turn: {name} was given {outcome.result!r}")
 
     def commit(self, outcome: Outcome, went_back: bool) -> None:
         """A checkpoint has made an outcome final.
@@ -65,12 +73,12 @@ class Ledger:
         name = outcome.invocation_id
         if name in self.committed:
             if not went_back:
-                self.fail(f"two outcomes: {name} was committed twice")
+                self.fail(name, f"two outcomes: {name} was committed twice")
             self.repeated += 1
         failure = outcome.failure
         none = failure is not None and failure.remote is RemoteFate.NONE
         if none and self.accepted[marker_of(name, outcome.generation)]:
-            self.fail(f"false fate: {name} was accepted, the outcome says it was not")
+            self.fail(name, f"false fate: {name} was accepted, the outcome says it was not")
         self.committed[name] = outcome
 
     def ended(self) -> Counter[str]:
@@ -80,9 +88,9 @@ class Ledger:
             for o in self.committed.values()
         )
 
-    def fail(self, text: str) -> None:
+    def fail(self, name: str, text: str) -> None:
         """Raises: Broken, always."""
-        raise Broken(f"{text} (at {self._now()} ms)")
+        raise Broken(name, f"{text} (at {self._now()} ms)")
 
 
 def name_of(marker: str) -> str:

@@ -9,8 +9,9 @@ times, many calls at once, and long histories.
 """
 
 import time
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from reattach.models.codec import decode_thread
@@ -30,6 +31,7 @@ from reattach.runtime.simulation.job import Job
 from reattach.runtime.simulation.ledger import Broken, Ledger
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.remotes import REMOTES, Remote
+from reattach.runtime.simulation.report import Report
 from reattach.runtime.simulation.server import Server
 from reattach.runtime.simulation.source import Line, Source
 
@@ -58,33 +60,6 @@ POLICY: Final = Policy(
     retention_ms=120_000,
     tombstone_ttl_ms=150_000,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a run came to.
-
-    Args:
-        seconds: of real time; calls_per_second: simulated calls for each of them.
-        violations: what was broken, "" for nothing; a run stops at the first.
-        ended: calls by how they ended; parked: calls that wait for people.
-    """
-
-    seed: int
-    calls: int
-    crashes: int
-    checkpoints: int
-    steps: int
-    ended: dict[str, int]
-    parked: int
-    violations: tuple[str, ...]
-    stuck: int
-    simulated_ms: int
-    seconds: float
-
-    @property
-    def calls_per_second(self) -> float:
-        return round(self.calls / max(self.seconds, 1e-9), 1)
 
 
 def terms_of(remote: Remote) -> Terms:
@@ -137,26 +112,29 @@ class World:
         self.network = Network(self.servers, self.terms, self.clock, self.chance, faults)
         self.source = Source()
         self.ordered: set[tuple[Any, ...]] = set()
-        around = Surroundings(
+        self.around = Surroundings(
             self.clock, self.chance, self.network, self.source, self.terms, self.ledger.emit, self._notice, on_entry
         )
-        self.job = Job(around, faults, self.ledger.commit)
+        self.job = Job(self.around, faults, self.ledger.commit)
         self.asked: list[Request] = []
 
     def run(self) -> Report:
         """Let the whole history happen, or stop at the first property that breaks."""
         began = time.perf_counter()
+        violations: tuple[str, ...] = ()
+        crash = ""
         broken: tuple[str, ...] = ()
-        stuck = 0
         self._write_input()
         self.job.start()
         try:
-            last = self.source.lines[-1].at_ms if self.source.lines else self.clock.now_ms
+            last = self.source.lines[-1].at_ms
             self._until(last + self.every_ms)
             self._calm()
-            stuck = self._settle()
+            stuck = broken = self._settle()
         except Broken as error:
-            broken = (str(error),)
+            violations, broken, stuck = (str(error),), (error.name,), ()
+        except Exception:
+            crash, broken, stuck = traceback.format_exc(), self._under_way(), ()
         host = self.job.host
         return Report(
             seed=self.seed,
@@ -165,11 +143,23 @@ class World:
             checkpoints=self.job.checkpoints,
             steps=self.job.steps + (host.steps if host is not None else 0),
             ended=dict(sorted(self.ledger.ended().items())),
-            parked=len(self._waiting()),
-            violations=broken,
-            stuck=stuck,
+            parked=0 if crash else len(self._waiting()),
+            violations=violations,
+            crash=crash,
+            exceptions=bool(crash),
+            stuck=len(stuck),
+            broken=broken,
             simulated_ms=self.clock.now_ms - START_MS,
             seconds=time.perf_counter() - began,
+        )
+
+    def _under_way(self) -> tuple[str, ...]:
+        """Calls of the thread that was stepped last and that have not ended."""
+        key = self.around.last
+        return tuple(
+            r.invocation_id
+            for r in self.asked
+            if request_key(r) == key and r.invocation_id not in self.ledger.committed
         )
 
     def _write_input(self) -> None:
@@ -237,21 +227,16 @@ class World:
         for server in self.servers.values():
             server.faults = NONE
 
-    def _settle(self) -> int:
-        """Let all calls end; returns how many did not within `SETTLE_MS`."""
+    def _settle(self) -> tuple[str, ...]:
+        """Let all calls end; returns those that did not within `SETTLE_MS`."""
         limit = self.clock.now_ms + SETTLE_MS
-        while self.clock.now_ms < limit:
+        while (left := self._left()) and self.clock.now_ms < limit:
             self._until(self.clock.now_ms + 10_000)
-            left = self._left()
-            if left == 0:
-                return 0
         return left
 
-    def _left(self) -> int:
-        waiting = set(self._waiting())
-        return sum(
-            1 for r in self.asked if r.invocation_id not in self.ledger.committed and r.invocation_id not in waiting
-        )
+    def _left(self) -> tuple[str, ...]:
+        done = self.ledger.committed.keys() | set(self._waiting())
+        return tuple(r.invocation_id for r in self.asked if r.invocation_id not in done)
 
     def _waiting(self) -> list[str]:
         """Calls that are parked, and those that queue behind one."""

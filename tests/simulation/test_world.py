@@ -9,7 +9,8 @@ import pytest
 from reattach.models.errors import ConfigError
 from reattach.models.identity import marker_of
 from reattach.runtime.simulation.faults import ALL, NONE, Faults, faults_of
-from reattach.runtime.simulation.world import Report, World
+from reattach.runtime.simulation.report import Report
+from reattach.runtime.simulation.world import World
 
 DIGEST = """
 import hashlib
