@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from reattach.models.policy import Terms
+from reattach.models.record import record
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Env:
     """The surroundings of one step.

@@ -13,8 +13,10 @@ from reattach.fsm.guards import GUARDS
 from reattach.fsm.lifecycle import Lifecycle
 from reattach.fsm.notes import NOTES
 from reattach.models.lifecycle import Leaf
+from reattach.models.record import record
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Line:
     """One transition.

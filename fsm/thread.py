@@ -19,10 +19,12 @@ from reattach.models.invocation import AFTER_MAX, Invocation
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import Evidence
+from reattach.models.record import record
 from reattach.models.request import Request
 from reattach.models.thread import Drain, Queued, ThreadState, Tombstone
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Transition:
     """One step of one call, for the journal. `before` is None when the call has just begun."""
@@ -33,6 +35,7 @@ class Transition:
     effects: tuple[Effect, ...]
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class ThreadStep:
     """The next state of a thread (None: nothing left to remember) and what follows from it.
@@ -87,7 +90,8 @@ def step_thread(state: ThreadState | None, event: ThreadEvent, env: Env) -> Thre
     else:
         _route(work, event)
     _next_turn(work)
-    work.tombstones = [stone for stone in work.tombstones if stone.expires_at_ms > env.now_ms]
+    if work.tombstones:
+        work.tombstones = [stone for stone in work.tombstones if stone.expires_at_ms > env.now_ms]
     return ThreadStep(_freeze(work), tuple(work.effects), tuple(work.transitions))
 
 

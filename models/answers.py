@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reattach.models.outcomes import Failure
+from reattach.models.record import record
 
 
 class Phase(Enum):
@@ -20,6 +21,7 @@ class Phase(Enum):
     CANCELLED = "cancelled"
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Absent:
     """The remote answered that it does not know this invocation.
@@ -32,6 +34,7 @@ class Absent:
     after: str | None = None
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Present:
     """The remote knows this invocation: proof that its submit was accepted.
@@ -52,6 +55,7 @@ class Present:
     question: bytes = b""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """No answer, or one that proves nothing.
@@ -68,6 +72,7 @@ class Unknown:
 ProbeAnswer = Absent | Present | Unknown
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The remote took the submit, or the answer to its question."""
@@ -76,6 +81,7 @@ class Accepted:
     phase: Phase = Phase.RUNNING
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Occupied:
     """The remote says that something runs there already (409 and its like)."""
@@ -83,6 +89,7 @@ class Occupied:
     cause: str = ""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A definite no: this very request was not accepted and never will be."""
@@ -91,6 +98,7 @@ class Refused:
     retry_after_ms: int = 0
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class NotSent:
     """Provably nothing left this machine."""
@@ -98,6 +106,7 @@ class NotSent:
     cause: str
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Unresolved:
     """The request may have been accepted."""
@@ -108,6 +117,7 @@ class Unresolved:
 SubmitAnswer = Accepted | Occupied | Refused | NotSent | Unresolved
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Result:
     """The saved result of this run, as JSON bytes."""
@@ -115,11 +125,13 @@ class Result:
     value: bytes
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class NotReady:
     """The run has no result yet."""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Gone:
     """The remote knows that there was a result and no longer has it."""
@@ -130,6 +142,7 @@ class Gone:
 FetchAnswer = Result | NotReady | Gone | Unknown
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Fenced:
     """From this instant on no POST for the slot can be accepted."""
@@ -138,11 +151,13 @@ class Fenced:
 FenceAnswer = Fenced | Occupied | Unknown
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Confirmed:
     """The remote says that the run has ended, by this cancel or before it."""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Taken:
     """The remote took the wish to cancel; whether the run ends is for a probe to tell."""
@@ -151,6 +166,7 @@ class Taken:
 CancelAnswer = Confirmed | Taken | Unknown
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One stream event, for people and screens; never the truth about the run.

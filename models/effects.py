@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from reattach.models.answers import Progress
 from reattach.models.events import Ident
 from reattach.models.outcomes import Notice, Outcome
+from reattach.models.record import record
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Probe:
     """Ask whether the remote knows this invocation. May be repeated at will."""
@@ -18,6 +20,7 @@ class Probe:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Submit:
     """Send the POST, once, unless `not_after_ms` has passed: then answer `NotSent`."""
@@ -26,6 +29,7 @@ class Submit:
     not_after_ms: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Open the stream, after `cursor` where it has cursors."""
@@ -34,6 +38,7 @@ class Watch:
     cursor: str
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """Read the saved result."""
@@ -41,6 +46,7 @@ class Fetch:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Fence:
     """Close the slot, so that no late POST can land in it."""
@@ -48,6 +54,7 @@ class Fence:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Ask the remote to end the run."""
@@ -55,6 +62,7 @@ class Cancel:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Respond:
     """Send `invocation.response`, once, unless `not_after_ms` has passed."""
@@ -63,6 +71,7 @@ class Respond:
     not_after_ms: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Say `CheckpointCompleted` when a checkpoint that contains this record has completed."""
@@ -70,6 +79,7 @@ class Hold:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Emit:
     """The call has ended."""
@@ -77,6 +87,7 @@ class Emit:
     outcome: Outcome
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Report:
     """Stream events, for the progress output."""
@@ -86,11 +97,13 @@ class Report:
     items: tuple[Progress, ...]
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Notify:
     notice: Notice
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Count:
     """Something worth a counter: `stale_answer`, `late_fact`, `duplicate_request`, `ignored`."""

@@ -7,9 +7,11 @@ record is counted and dropped before the chart sees it.
 from dataclasses import dataclass
 
 from reattach.models.answers import CancelAnswer, FenceAnswer, FetchAnswer, ProbeAnswer, Progress, SubmitAnswer
+from reattach.models.record import record
 from reattach.models.request import Request
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Ident:
     """Which order an answer belongs to. All four must match."""
@@ -20,6 +22,7 @@ class Ident:
     epoch: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Requested:
     """The input asked for a call (first delivery or a re-delivery)."""
@@ -27,28 +30,33 @@ class Requested:
     request: Request
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Restored:
     """A new incarnation found this call in its state."""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class TimeReached:
     """The wake-up time has come."""
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class ProbeAnswered:
     ident: Ident
     answer: ProbeAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class SubmitAnswered:
     ident: Ident
     answer: SubmitAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class HandleLearned:
     """The remote named the run while the submit's answer was still arriving: it was accepted."""
@@ -57,6 +65,7 @@ class HandleLearned:
     handle: str
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Progressed:
     """Stream events arrived, oldest first."""
@@ -65,6 +74,7 @@ class Progressed:
     items: tuple[Progress, ...]
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class WatchEnded:
     """The stream is over, for whatever reason; says nothing about the run."""
@@ -73,30 +83,35 @@ class WatchEnded:
     cause: str
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class FetchAnswered:
     ident: Ident
     answer: FetchAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class FenceAnswered:
     ident: Ident
     answer: FenceAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class CancelAnswered:
     ident: Ident
     answer: CancelAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class RespondAnswered:
     ident: Ident
     answer: SubmitAnswer
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class CheckpointCompleted:
     """A checkpoint that contains this call's intent to submit has completed."""
@@ -104,12 +119,14 @@ class CheckpointCompleted:
     ident: Ident
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class CancelOrdered:
     invocation_id: str
     generation: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class AdoptOrdered:
     """An operator knows the run and names it."""
@@ -119,6 +136,7 @@ class AdoptOrdered:
     handle: str
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class ResubmitOrdered:
     """An operator accepts that this generation may have run, and wants the next one."""
@@ -128,12 +146,14 @@ class ResubmitOrdered:
     ordered_at_ms: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class AbandonOrdered:
     invocation_id: str
     generation: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class ResponseGiven:
     """A human's or another system's answer to what the remote asked."""

@@ -6,6 +6,7 @@ new incarnation computes the same name and so asks about the same run.
 
 import hashlib
 import uuid
+from functools import lru_cache
 from typing import Final
 
 from reattach.models.request import Request
@@ -22,7 +23,7 @@ def thread_id_of(request: Request, generation: int, slot: int = 1) -> str:
     """
     if request.thread_id:
         return request.thread_id
-    return str(uuid.uuid5(_SPACE, f"thread\x00{request.agent}\x00{request.invocation_id}\x00{generation}\x00{slot}"))
+    return _derived(f"thread\x00{request.agent}\x00{request.invocation_id}\x00{generation}\x00{slot}")
 
 
 def marker_of(invocation_id: str, generation: int) -> str:
@@ -32,7 +33,13 @@ def marker_of(invocation_id: str, generation: int) -> str:
 
 def dedup_key_of(request: Request, generation: int) -> str:
     """A fixed-length key for remotes that deduplicate."""
-    return str(uuid.uuid5(_SPACE, f"key\x00{request.agent}\x00{request.invocation_id}\x00{generation}"))
+    return _derived(f"key\x00{request.agent}\x00{request.invocation_id}\x00{generation}")
+
+
+# A call in flight is named again by every exchange.
+@lru_cache(maxsize=16_384)
+def _derived(name: str) -> str:
+    return str(uuid.uuid5(_SPACE, name))
 
 
 def request_key(request: Request) -> tuple[str, str]:

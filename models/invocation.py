@@ -13,6 +13,7 @@ from typing import Final
 
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure
+from reattach.models.record import record
 from reattach.models.request import Request
 
 COUNT_MAX: Final = 2**31
@@ -20,6 +21,7 @@ TEXT_MAX: Final = 4096
 AFTER_MAX: Final = 8
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Tenure:
     """Facts that die with their incarnation.
@@ -41,6 +43,7 @@ class Tenure:
     known_at_ms: int = 0
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Response:
     """An answer to a remote's question, on its way."""
@@ -50,6 +53,7 @@ class Response:
     payload: bytes
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """One call. See the module's text for the three kinds of fields.

@@ -24,11 +24,13 @@ from reattach.models.events import (
 )
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
+from reattach.models.record import record
 from reattach.models.request import Request
 
 _REDACTED: Final = re.compile(rb'"sha256:[0-9a-f]{16}/[0-9]{1,10}"')
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What an incarnation started from with one call.
@@ -44,6 +46,7 @@ class Basis:
     until_ms: int = 0
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One step.

@@ -55,6 +55,9 @@ class Leaf(Enum):
     status: Status
     terminal: bool
 
+    # A member is only ever equal to itself, and the hash of its name would be computed on every look-up.
+    __hash__ = object.__hash__
+
     def __init__(self, path: str) -> None:
         self.status = Status[path.split(".", 1)[0].upper()]
         self.terminal = self.status.terminal

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reattach.models.lifecycle import Status
+from reattach.models.record import record
 
 
 class FailureCode(Enum):
@@ -33,6 +34,7 @@ class RemoteFate(Enum):
         return self not in (RemoteFate.RUNNING, RemoteFate.UNKNOWN)
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a call failed.
@@ -49,6 +51,7 @@ class Failure:
     retryable: bool = False
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the job emits at the end, exactly one per invocation.
@@ -85,6 +88,7 @@ class NoticeKind(Enum):
     DRAIN_EXPIRED = "drain_expired"
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something an operator should see; never a result.

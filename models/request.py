@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reattach.models.errors import InvalidRequest
 from reattach.models.policy import METADATA_BYTES_MAX
+from reattach.models.record import record
 
 ID_CHARS_MAX: Final = 256
 TIME_MS_MAX: Final = 2**53
@@ -27,6 +28,7 @@ _KNOWN: Final = frozenset(
 )
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Request:
     """A checked request.

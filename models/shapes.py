@@ -152,11 +152,7 @@ class Shapes:
         return self._generate(cls.__name__, parts, head, [*tail, "return r"], cls)
 
     def _join(self, cls: type, parts: list[Part]) -> Function:
-        # A frozen dataclass is built by one `object.__setattr__` per field, which costs more than
-        # all the rest of decoding. So an open twin with the same slots is filled, and becomes it.
-        tail = ["r = twin()"]
-        tail += [f"r.{name} = {_convert(index, hint)}" for index, (name, hint) in enumerate(parts)]
-        tail += ["r.__class__ = cls"]
+        tail = [f"r = cls({_converted(parts)})"]
         tail += ["fault = check(r)", "if fault: raise broken(fault)"] if cls in self._checks else []
         return self._generate(cls.__name__, parts, _unpacking(parts), [*tail, "return r"], cls)
 
@@ -187,7 +183,6 @@ class Shapes:
         names: dict[str, Any] = {
             "cls": cls, "check": self._checks.get(cls), "misshapen": misshapen, "mistyped": mistyped,
             "out_of_range": out_of_range, "too_long": too_long, "broken": broken,
-            "twin": type(f"_{title}", (), {"__slots__": [name for name, _ in parts]}) if cls else None,
         }  # fmt: skip
         names |= {f"f{index}": self.function(hint) for index, (_, hint) in enumerate(parts) if hint not in _SCALARS}
         source = "def convert(v):\n" + "".join(f"    {line}\n" for line in (*head, *_checked(parts), *tail))

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
+from reattach.models.record import record
 from reattach.models.request import Request
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Queued:
     """A later turn, waiting for the thread."""
@@ -20,6 +22,7 @@ class Queued:
     cancelled: bool = False
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """A finished call, remembered against re-delivered input until `expires_at_ms`."""
@@ -32,6 +35,7 @@ class Tombstone:
     expires_at_ms: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Drain:
     """A call that has ended here and may not have ended there.
@@ -47,6 +51,7 @@ class Drain:
     until_ms: int
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class ThreadState:
     """Everything about one (agent, thread).

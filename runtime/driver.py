@@ -8,6 +8,7 @@ the simulated world drives the very code that runs in a job.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, Transition, step_thread
@@ -18,13 +19,19 @@ from reattach.models.invocation import Invocation
 from reattach.models.journal import Basis, JournalEntry, redact_event, redact_record
 from reattach.models.outcomes import Notice, Outcome
 from reattach.models.policy import Terms
+from reattach.models.record import record
 from reattach.models.terms import terms_text
 from reattach.models.thread import ThreadState
+
+# About 20 MB of states at the most.
+RECENT_MAX: Final = 2_048
+RECENT_BYTES_MAX: Final = 4_096
 
 Key = tuple[str, str]
 Order = tuple[RemoteEffect | Hold, Invocation]
 
 
+@record
 @dataclass(frozen=True, slots=True)
 class Applied:
     """What a host must do after one fact, in this order: store, set the timer, send out, order.
@@ -72,6 +79,7 @@ class Driver:
         self.opened_ms = opened_ms
         self._lineage = lineage
         self._journal = journal
+        self._recent: dict[Key, tuple[bytes, ThreadState]] = {}
         self._texts = {name: terms_text(each) for name, each in self._terms.items()} if journal else {}
 
     def knows(self, agent: str) -> bool:
@@ -90,12 +98,26 @@ class Driver:
             KeyError: the agent is not configured.
         """
         env = Env(now_ms, self.opened_ms, self.incarnation, self._terms[key[0]], self._lineage)
-        state = None if stored is None else decode_thread(stored)
+        state = None if stored is None else self._decoded(key, stored)
         result = step_thread(state, event, env)
         after = None if result.state is None else encode_thread(result.state)
+        self._keep(key, after, result.state)
         journal = tuple(self._entry(key, t, env, state) for t in result.transitions) if self._journal else ()
         wake_at_ms = 0 if result.state is None else result.state.wake_at_ms
         return _sorted_out(result, after, after != stored, wake_at_ms, journal)
+
+    def _decoded(self, key: Key, stored: bytes) -> ThreadState:
+        recent = self._recent.get(key)
+        return recent[1] if recent is not None and recent[0] == stored else decode_thread(stored)
+
+    def _keep(self, key: Key, after: bytes | None, state: ThreadState | None) -> None:
+        """Remember what these bytes mean: most facts of a thread come close upon each other."""
+        if after is None or state is None or len(after) > RECENT_BYTES_MAX:
+            self._recent.pop(key, None)
+            return
+        if len(self._recent) >= RECENT_MAX:
+            self._recent.clear()
+        self._recent[key] = (after, state)
 
     def _entry(self, key: Key, transition: Transition, env: Env, state: ThreadState | None) -> JournalEntry:
         after = transition.after
