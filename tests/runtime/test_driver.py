@@ -1,5 +1,7 @@
 """The driver: bytes in, bytes out, and everything a host must do in its right place."""
 
+from dataclasses import replace
+
 import pytest
 
 from reattach.fsm.step import begin, step
@@ -21,7 +23,7 @@ from reattach.models.invocation import Invocation
 from reattach.models.journal import redact_event, redact_record
 from reattach.models.lifecycle import Leaf
 from reattach.models.terms import terms_of
-from reattach.runtime.driver import Applied, Driver, state_digest
+from reattach.runtime.driver import RECENT_BYTES_MAX, RECENT_MAX, Applied, Driver, state_digest
 from tests.fsm.making import OPENED, QUIET, env, request, terms
 
 KEY = ("agent", "t")
@@ -148,3 +150,27 @@ def test_a_call_that_drains_says_until_when() -> None:
     (taken,) = thread.on(Restored(), OPENED + 3_600_002).journal
     assert taken.basis is not None
     assert taken.basis.until_ms == OPENED + 3_600_000 + terms().policy.drain_max_ms
+
+
+def test_the_stored_bytes_are_the_truth_whatever_was_seen_last() -> None:
+    """What a driver remembers of a thread saves work; a host that was taken back must not notice it."""
+    thread = Thread()
+    thread.on(Requested(request(thread_id="t")))
+    before, ident = thread.stored, thread.ident
+    thread.on(ProbeAnswered(ident, Absent("")))
+    sent = thread.stored
+    thread.stored = before
+    assert thread.on(ProbeAnswered(ident, Absent(""))).stored == sent
+    thread.stored = b"\x00nonsense"
+    with pytest.raises(Corrupt):
+        thread.on(TimeReached())
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    driver = Driver({"agent": terms()}, incarnation="life-1", opened_ms=OPENED)
+    for number in range(RECENT_MAX + 10):
+        driver.apply(("agent", f"t{number}"), None, Requested(request(thread_id=f"t{number}")), QUIET)
+    assert len(driver._recent) <= RECENT_MAX
+    large = replace(request(thread_id="t"), message=b'"' + b"x" * RECENT_BYTES_MAX + b'"')
+    driver.apply(KEY, None, Requested(large), QUIET)
+    assert KEY not in driver._recent
