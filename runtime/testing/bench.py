@@ -1,0 +1,62 @@
+"""What all rules of the machine stand on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition
+from hypothesis.strategies import SearchStrategy
+
+from reattach.runtime.testing.job import Job
+from reattach.runtime.testing.model import ModelRemote
+from reattach.runtime.testing.remote import RemoteUnderTest
+
+T = TypeVar("T")
+Rule = Callable[..., Any]
+
+
+class Bench(RuleBasedStateMachine):
+    """A machine with a job and a remote.
+
+    Attributes:
+        remote: what `make_remote` has made for this example.
+        job: the job under test.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.remote = self.make_remote()
+        self.job = Job(self.remote)
+
+    def make_remote(self) -> RemoteUnderTest:
+        """Make the remote of one example; subclasses say which."""
+        raise NotImplementedError("a subclass of RemoteMachine needs make_remote(), which returns a remote")
+
+    @property
+    def model(self) -> ModelRemote:
+        assert isinstance(self.remote, ModelRemote)
+        return self.remote
+
+
+def when(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:
+    """Choose a rule only where it can do something.
+
+    Where answers depend on real time, what is possible may differ between two runs of one example,
+    so there every rule may be chosen, and one that finds nothing to do does nothing.
+    """
+    return precondition(lambda machine: machine.remote.unsteady or bool(condition(machine)))
+
+
+def when_model(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:
+    """Choose a rule only for a model remote, where it can do something."""
+    return precondition(lambda machine: isinstance(machine.remote, ModelRemote) and bool(condition(machine)))
+
+
+def places() -> SearchStrategy[int]:
+    """Which one of several is meant."""
+    return st.integers(0, 7)
+
+
+def pick(among: Sequence[T], place: int) -> T | None:
+    """One of several, by its place; None of none."""
+    return among[place % len(among)] if among else None

@@ -1,0 +1,60 @@
+"""How a job goes on while nothing goes wrong: one natural move after the other, always the same way."""
+
+from typing import Final
+
+from reattach.models.effects import Watch
+from reattach.runtime.testing.job import Job
+from reattach.runtime.testing.wire import Exchange
+
+MOVES_MAX: Final = 3_000
+
+
+def move(job: Job) -> bool:
+    """Let the host in charge do what comes next; False when nothing will ever come."""
+    facts = job.facts(job.host)
+    exchange = next((x for x in job.wire.exchanges if x.life is job.host and _may_go_on(job, x)), None)
+    if facts and facts[0].kind in ("restored", "answer"):
+        job.apply(job.host, facts[0])
+    elif exchange is not None:
+        forward(job, exchange)
+    elif facts:
+        job.apply(job.host, facts[0])
+    elif job.host.holds:
+        job.trigger()
+        job.complete(len(job.triggered) - 1)
+    elif job.host.timers:
+        job.advance(min(job.host.timers.values()))
+    else:
+        return False
+    return True
+
+
+def _may_go_on(job: Job, x: Exchange) -> bool:
+    return x.facts is not None or not isinstance(x.effect, Watch) or not job.remote.streams_on(x.inv)
+
+
+def forward(job: Job, x: Exchange) -> None:
+    """Take one order one step further: out, to the remote, and back."""
+    if x.leaves_by_ms:
+        job.wire.leave(x)
+    elif x.facts is None:
+        job.wire.reach(x)
+    else:
+        job.wire.answer(x)
+
+
+def settle(job: Job) -> None:
+    """Let all calls come to their end, now that nothing goes wrong any more.
+
+    Raises:
+        PropertyBroken: some do not (liveness).
+    """
+    job.tell("from here on nothing goes wrong any more")
+    job.remote.calm()
+    for _ in range(MOVES_MAX):
+        if job.settled():
+            return
+        if not move(job):
+            raise job.broken("stuck", "calls are open, and nothing is left that could happen")
+        job.check()
+    raise job.broken("stuck", f"calls are open after {MOVES_MAX} moves in which nothing went wrong")
