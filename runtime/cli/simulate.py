@@ -118,7 +118,7 @@ def _failures(plan: "Plan", reports: "list[Report]") -> Iterator[str]:
 
 def _figures(whole: "Report", seconds: float, worlds: int) -> Iterator[str]:
     ended = ", ".join(f"{count:,} {how}" for how, count in whole.ended.items())
-    yield f"{whole.calls:,} calls in {worlds:,} worlds: {ended or 'none ended'}; {whole.parked:,} wait for people"
+    yield f"{whole.calls:,} calls in {worlds:,} worlds: {ended or 'none ended'}; {whole.parked:,} were decided by people"
     yield (
         f"{whole.crashes:,} crashes, {whole.checkpoints:,} checkpoints, {whole.steps:,} steps, "
         f"{whole.simulated_ms / 3_600_000:,.1f} simulated hours"

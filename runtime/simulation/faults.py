@@ -23,15 +23,19 @@ class Faults:
         older: a restore goes back further than the newest checkpoint, or to nothing at all.
         lost_checkpoint: a checkpoint never completes.
         late_checkpoint: a checkpoint completes only after the next one was triggered.
+        untold: a checkpoint completes, but the job is not told before the next one.
         outage: a restart takes longer than the remote remembers.
+        skew: the clock of a new host differs from that of the input.
         hide: what was accepted shows only at its admission bound.
         linger: a POST whose sender is gone lands just before its bound.
         refuse: the remote is too busy to take a POST.
         fail: a run fails, retryable or not.
         stuck: a run never ends.
-        forget: a run is forgotten when its retention is over.
+        forget: a run or a fence is forgotten when its retention is over.
+        reexecute: the worker of a run dies, and the remote begins the same run again.
         ask: a run asks a person a question.
-        repeat: the input holds a line twice.
+        repeat: the input holds a request twice.
+        repeat_orders: the input holds an order of people twice.
         cancel: a call is cancelled by order.
         hurry: a call has a deadline that it can hardly keep.
     """
@@ -46,15 +50,19 @@ class Faults:
     older: float = 0
     lost_checkpoint: float = 0
     late_checkpoint: float = 0
+    untold: float = 0
     outage: float = 0
+    skew: float = 0
     hide: float = 0
     linger: float = 0
     refuse: float = 0
     fail: float = 0
     stuck: float = 0
     forget: float = 0
+    reexecute: float = 0
     ask: float = 0
     repeat: float = 0
+    repeat_orders: float = 0
     cancel: float = 0
     hurry: float = 0
 
@@ -62,10 +70,10 @@ class Faults:
 NONE: Final = Faults()
 ALL: Final = Faults(
     lose=0.05, delay=0.05, duplicate=0.02, unsent=0.02,
-    crash_every_ms=4_000, zombie=0.4, crash_again=0.2, older=0.05, lost_checkpoint=0.1, late_checkpoint=0.1,
-    outage=0.01,
-    hide=0.2, linger=0.5, refuse=0.03, fail=0.03, stuck=0.005, forget=0.5, ask=0.03,
-    repeat=0.02, cancel=0.02, hurry=0.03,
+    crash_every_ms=3_000, zombie=0.4, crash_again=0.2, older=0.05,
+    lost_checkpoint=0.1, late_checkpoint=0.1, untold=0.1, outage=0.01, skew=0.3,
+    hide=0.2, linger=0.5, refuse=0.03, fail=0.03, stuck=0.005, forget=0.5, reexecute=0.03, ask=0.03,
+    repeat=0.02, repeat_orders=0.2, cancel=0.02, hurry=0.03,
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from reattach.models.journal import JournalEntry
 from reattach.models.outcomes import Notice, Outcome
 from reattach.models.policy import Terms
 from reattach.runtime.driver import Driver, Key
-from reattach.runtime.simulation.chance import Chance
 from reattach.runtime.simulation.clock import Clock
+from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.source import Source
 
@@ -26,7 +26,7 @@ class Snapshot:
     """What one checkpoint holds: everything that a restore brings back, and nothing else.
 
     Args:
-        outcomes: how many of its life's outcomes become final with it.
+        outcomes: become final with it, each with its number in the whole world.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Snapshot:
     timers: dict[Key, int] = field(default_factory=dict)
     position: int = 0
     holds: dict[Key, Ident] = field(default_factory=dict)
-    outcomes: int = 0
+    outcomes: tuple[tuple[int, Outcome], ...] = ()
 
 
 @dataclass(slots=True)
@@ -42,17 +42,19 @@ class Surroundings:
     """What all incarnations of a job share.
 
     Args:
+        outcomes: how many were emitted by all lives.
         last: the thread that was stepped last.
     """
 
     clock: Clock
-    chance: Chance
+    mishaps: Mishaps
     network: Network
     source: Source
     terms: dict[str, Terms]
     on_outcome: Callable[[Outcome], None]
     on_notice: Callable[[Key, Notice], None]
     on_entry: Callable[[JournalEntry], None] | None = None
+    outcomes: int = 0
     last: Key = ("", "")
 
 
@@ -62,25 +64,27 @@ class Host:
     Args:
         snapshot: what it is restored from.
         lineage: it and all its ancestors were restored from their newest checkpoints.
+        skew_ms: its clock is so much ahead of the input's.
     """
 
-    def __init__(self, around: Surroundings, number: int, snapshot: Snapshot, lineage: bool) -> None:
+    def __init__(
+        self, around: Surroundings, number: int, snapshot: Snapshot, lineage: bool = True, skew_ms: int = 0
+    ) -> None:
         self.around = around
         self.clock = around.clock
         self.lineage = lineage
+        self.skew_ms = skew_ms
         self.dies_at_ms: int | None = None
         self.states = dict(snapshot.states)
         self.timers = dict(snapshot.timers)
         self.position = snapshot.position
         self.holds: dict[Key, Ident] = {}
-        # Not final yet; `committed` of this life's outcomes came before them.
-        self.outcomes: list[Outcome] = []
-        self.committed = 0
+        self.outcomes: list[tuple[int, Outcome]] = []
         self.steps = 0
         self.driver = Driver(
             around.terms,
             incarnation=f"life-{number}",
-            opened_ms=self.clock.now_ms,
+            opened_ms=self.clock.now_ms + skew_ms,
             lineage=lineage,
             journal=around.on_entry is not None,
         )
@@ -93,11 +97,11 @@ class Host:
 
     def open(self) -> None:
         """Take over what was restored, and begin to read."""
-        now, chance = self.clock.now_ms, self.around.chance
+        now, chance = self.clock.now_ms, self.around.mishaps.chance
         for key in self.states:
             self.clock.at(now + chance.between(0, RECOVERY_MS), self._recover, key)
         for key, at_ms in self.timers.items():
-            self.clock.at(at_ms, self._fire, key, at_ms)
+            self.clock.at(at_ms - self.skew_ms, self._fire, key, at_ms)
         self.read()
 
     def read(self) -> None:
@@ -113,19 +117,17 @@ class Host:
 
     def snapshot(self, number: int) -> Snapshot:
         """Write down what a checkpoint holds that is triggered now."""
-        outcomes = self.committed + len(self.outcomes)
-        return Snapshot(number, dict(self.states), dict(self.timers), self.position, dict(self.holds), outcomes)
+        states, timers, holds = dict(self.states), dict(self.timers), dict(self.holds)
+        return Snapshot(number, states, timers, self.position, holds, tuple(self.outcomes))
 
-    def completed(self, snapshot: Snapshot) -> list[Outcome]:
+    def told(self, snapshot: Snapshot) -> None:
         """A checkpoint of this life is complete: its outcomes are final, and what it was held for may go."""
-        count = snapshot.outcomes - self.committed
-        final, self.outcomes = self.outcomes[:count], self.outcomes[count:]
-        self.committed = snapshot.outcomes
+        final = snapshot.outcomes[-1][0] if snapshot.outcomes else 0
+        self.outcomes = [one for one in self.outcomes if one[0] > final]
         for key, ident in snapshot.holds.items():
             if self.holds.get(key) == ident:
                 del self.holds[key]
                 self._apply(key, CheckpointCompleted(ident))
-        return final
 
     def _consume(self) -> None:
         self._waiting = False
@@ -148,14 +150,17 @@ class Host:
         around = self.around
         self.steps += 1
         around.last = key
-        applied = self.driver.apply(key, self.states.get(key), event, self.clock.now_ms)
+        if self.dies_at_ms is not None:
+            around.mishaps.note("zombie: steps")
+        applied = self.driver.apply(key, self.states.get(key), event, self.clock.now_ms + self.skew_ms)
         if applied.stored is None:
             self.states.pop(key, None)
         elif applied.changed:
             self.states[key] = applied.stored
         self._wake(key, applied.wake_at_ms)
         for outcome in applied.outcomes:
-            self.outcomes.append(outcome)
+            around.outcomes += 1
+            self.outcomes.append((around.outcomes, outcome))
             around.on_outcome(outcome)
         for notice in applied.notices:
             around.on_notice(key, notice)
@@ -166,6 +171,8 @@ class Host:
             if isinstance(effect, Hold):
                 self.holds[key] = effect.ident
             else:
+                if self.dies_at_ms is not None:
+                    around.mishaps.note("zombie: orders")
                 around.network.send(self, key, effect, inv)
 
     def _wake(self, key: Key, at_ms: int) -> None:
@@ -173,4 +180,4 @@ class Host:
             self.timers.pop(key, None)
         elif self.timers.get(key) != at_ms:
             self.timers[key] = at_ms
-            self.clock.at(at_ms, self._fire, key, at_ms)
+            self.clock.at(at_ms - self.skew_ms, self._fire, key, at_ms)

@@ -7,6 +7,7 @@ whatever a network may do. A request of a dead host stays under way until its bo
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from reattach.models.answers import NotSent, Occupied, SubmitAnswer, Unknown, Unresolved
@@ -25,9 +26,8 @@ from reattach.models.events import (
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Policy, Terms
 from reattach.runtime.driver import Key
-from reattach.runtime.simulation.chance import Chance
 from reattach.runtime.simulation.clock import Clock
-from reattach.runtime.simulation.faults import Faults
+from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.server import Server
 
 LATENCY_MS = (1, 20)
@@ -42,17 +42,41 @@ class Sender(Protocol):
         """It still lives, in charge or as a zombie."""
         ...
 
+    @property
+    def skew_ms(self) -> int:
+        """How far its clock is ahead."""
+        ...
+
     def hear(self, key: Key, event: Answered) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A request that changes something.
+
+    Args:
+        limit_ms: its sender waits no longer.
+        creates: it makes the thread of a staged submit; the POST follows where that was won.
+    """
+
+    sender: Sender
+    key: Key
+    ident: Ident
+    inv: Invocation
+    limit_ms: int
+    answered: Posted
+    creates: bool
+
+    def told(self, answer: SubmitAnswer) -> Answered:
+        return self.answered(self.ident, answer)
 
 
 class Network:
     """Carries orders of every incarnation to the servers, and answers back."""
 
-    def __init__(
-        self, servers: dict[str, Server], terms: dict[str, Terms], clock: Clock, chance: Chance, faults: Faults
-    ) -> None:
+    def __init__(self, servers: dict[str, Server], terms: dict[str, Terms], clock: Clock, mishaps: Mishaps) -> None:
         self.servers, self.terms = servers, terms
-        self.clock, self.chance, self.faults = clock, chance, faults
+        self.clock, self.mishaps, self.chance = clock, mishaps, mishaps.chance
         self._reads: dict[tuple[Sender, Key], object] = {}
         self._watches: dict[Key, list[tuple[Sender, Ident]]] = defaultdict(list)
 
@@ -66,7 +90,7 @@ class Network:
             case Watch(ident):
                 self._reads[sender, key] = effect
                 self._watches[key].append((sender, ident))
-                if self.chance.happens(self.faults.lose):
+                if self.mishaps.strikes("lose"):
                     self.clock.at(self._soon() + self.chance.between(*LATENCY_MS), self._cut, sender, key, ident)
             case _:
                 self._read(sender, key, effect, inv)
@@ -91,12 +115,12 @@ class Network:
         policy = self.terms[key[0]].policy
         limit_ms = self.clock.now_ms + _limit_ms(effect, policy)
         self._reads[sender, key] = effect
-        if self.chance.happens(self.faults.lose):
+        if self.mishaps.strikes("lose"):
             if self.chance.happens(0.5):
                 self.clock.at(self._soon(), self._serve, key, effect, inv)
             self.clock.at(limit_ms, self._answer, sender, key, effect, _nothing(effect))
         else:
-            arrives = self._late(limit_ms) if self.chance.happens(self.faults.delay) else self._soon()
+            arrives = self._late(limit_ms) if self.mishaps.strikes("delay") else self._soon()
             self.clock.at(arrives, self._exchange, sender, key, effect, inv)
 
     def _exchange(self, sender: Sender, key: Key, effect: RemoteEffect, inv: Invocation) -> None:
@@ -121,62 +145,73 @@ class Network:
         if not replaced:
             del self._reads[sender, key]
         # An answer that was finished already may still come after the order that replaced its own.
-        if not replaced or self.chance.happens(self.faults.duplicate):
+        if not replaced or self.mishaps.strikes("duplicate"):
             self._deliver(sender, key, answer)
 
     def _post(
         self, sender: Sender, key: Key, ident: Ident, inv: Invocation, not_after_ms: int, answered: Posted
     ) -> None:
-        chance, now = self.chance, self.clock.now_ms
-        terms = self.terms[key[0]]
-        leaves = chance.between(now, not_after_ms) if chance.happens(self.faults.delay) else now
-        if chance.happens(self.faults.unsent):
+        now = self.clock.now_ms
+        # The stamp was written by the sender's clock.
+        not_after_ms -= sender.skew_ms
+        if self.mishaps.strikes("unsent"):
             self.clock.at(self._soon(), self._deliver, sender, key, answered(ident, NotSent("connection refused")))
-        else:
-            limit_ms = not_after_ms + terms.policy.submit_timeout_ms
-            self.clock.at(leaves, self._leave, sender, key, ident, inv, limit_ms, answered)
-
-    def _leave(self, sender: Sender, key: Key, ident: Ident, inv: Invocation, limit_ms: int, answered: Posted) -> None:
-        """The bytes go out; from here on the request may live longer than its sender."""
-        if not sender.acts:
             return
-        chance, now = self.chance, self.clock.now_ms
-        bound_ms = limit_ms + self.terms[key[0]].admission_ms
-        if chance.happens(self.faults.lose):
+        leaves = self.chance.between(now, not_after_ms) if self.mishaps.strikes("delay") else now
+        limit_ms = not_after_ms + self.terms[key[0]].policy.submit_timeout_ms
+        creates = answered is SubmitAnswered and self.servers[key[0]].remote.staged
+        self.clock.at(leaves, self._leave, Post(sender, key, ident, inv, limit_ms, answered, creates))
+
+    def _leave(self, post: Post) -> None:
+        """The bytes go out; from here on the request may live longer than its sender."""
+        chance, now, limit_ms = self.chance, self.clock.now_ms, post.limit_ms
+        if not post.sender.acts:
+            return
+        admission_ms = self.terms[post.key[0]].admission_ms
+        if self.mishaps.strikes("lose"):
             # The connection breaks: the request lands within the admission bound from there, or never.
             breaks = chance.between(now, limit_ms)
-            self.clock.at(breaks, self._deliver, sender, key, answered(ident, Unresolved("connection lost")))
-            bound_ms = breaks + self.terms[key[0]].admission_ms
+            self.clock.at(breaks, self._deliver, post.sender, post.key, post.told(Unresolved("connection lost")))
+            bound_ms = breaks + admission_ms
             if chance.happens(0.7):
-                lands = bound_ms - 1 if chance.happens(self.faults.linger) else chance.between(now, bound_ms - 1)
-                self.clock.at(lands, self._land, None, key, ident, inv, bound_ms, answered)
+                lands = bound_ms - 1 if self.mishaps.strikes("linger") else chance.between(now, bound_ms - 1)
+                self.clock.at(lands, self._land, post, bound_ms, False)
         else:
-            lands = self._late(limit_ms) if chance.happens(self.faults.delay) else min(self._soon(), limit_ms)
-            self.clock.at(lands, self._land, sender, key, ident, inv, bound_ms, answered)
+            lands = self._late(limit_ms) if self.mishaps.strikes("delay") else min(self._soon(), limit_ms)
+            self.clock.at(lands, self._land, post, limit_ms + admission_ms, True)
 
-    def _land(
-        self, sender: Sender | None, key: Key, ident: Ident, inv: Invocation, bound_ms: int, answered: Posted
-    ) -> None:
-        """A request that changes something reaches the server."""
-        server, now = self.servers[key[0]], self.clock.now_ms
-        waits = sender is not None and sender.acts
+    def _land(self, post: Post, bound_ms: int, heard: bool) -> None:
+        """A request that changes something reaches the server.
+
+        Args:
+            bound_ms: what it starts is shown by then; heard: its connection is still there.
+        """
+        server, now = self.servers[post.key[0]], self.clock.now_ms
+        waits = heard and post.sender.acts
+        if not waits:
+            self.mishaps.note("a request outlives its connection")
         answer: SubmitAnswer
-        if answered is RespondAnswered:
-            answer = server.respond(key, inv)
-        elif server.remote.staged and not server.create(key, inv):
+        if post.creates:
+            if server.create(post.key, post.inv):
+                if waits:
+                    self.clock.at(min(self._soon(), post.limit_ms), self._leave, replace(post, creates=False))
+                return
             answer = Occupied("the thread exists")
-        elif server.remote.staged and not waits:
-            return
+        elif post.answered is RespondAnswered:
+            answer = server.respond(post.key, post.inv)
         else:
             shown_by = min(bound_ms, now + server.terms.admission_ms) if waits else bound_ms
-            answer = server.submit(key, inv, shown_by)
-        if sender is not None:
-            self.clock.at(self._soon(), self._deliver, sender, key, answered(ident, answer))
+            answer = server.submit(post.key, post.inv, shown_by)
+        if heard:
+            back = self._soon()
+            if back > post.limit_ms:
+                back, answer = post.limit_ms, Unresolved("no answer in time")
+            self.clock.at(back, self._deliver, post.sender, post.key, post.told(answer))
 
     def _deliver(self, sender: Sender, key: Key, answer: Answered) -> None:
         if sender.acts:
             sender.hear(key, answer)
-            if self.chance.happens(self.faults.duplicate):
+            if self.mishaps.strikes("duplicate"):
                 again = self.clock.now_ms + self.chance.between(1, 5_000)
                 self.clock.at(again, self._again, sender, key, answer)
 

@@ -9,7 +9,7 @@ class Report:
     """One world.
 
     Args:
-        ended: calls by how they ended; parked: calls that wait for people.
+        ended: calls by how they ended; parked: calls that people had to decide on.
         happened: how often each fault struck, by its name.
         violations: what was broken; a run stops at the first.
         crash: the traceback of an exception in the product or the world, "" for none; exceptions: how many.

@@ -4,6 +4,7 @@ What a request means is for the model (`remotes`). This module lets time pass ov
 that were hidden are shown, what is old is forgotten, questions are asked.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,16 +23,17 @@ from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.models.policy import Terms
 from reattach.runtime.driver import Key
-from reattach.runtime.simulation.chance import Chance
 from reattach.runtime.simulation.clock import Clock
-from reattach.runtime.simulation.faults import Faults
 from reattach.runtime.simulation.ledger import Ledger
-from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, end, reveal
+from reattach.runtime.simulation.mishaps import Mishaps
+from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, end, reveal
 
 BUSY = Refused(Failure(FailureCode.REJECTED, "too many requests", RemoteFate.NONE, retryable=True), 50)
 CLOSED = Refused(Failure(FailureCode.REJECTED, "this question is not open", RemoteFate.RUNNING))
 RUN_MS = (50, 3_000)
 NOTHING = Memory()
+# Belongs to no call and no thread, and is never shown.
+FORGOTTEN = Turn("", "", Phase.COMPLETED, 1 << 62)
 
 
 class Server:
@@ -42,18 +44,22 @@ class Server:
     """
 
     def __init__(
-        self, remote: Remote, terms: Terms, clock: Clock, chance: Chance, faults: Faults, ledger: Ledger,
+        self, remote: Remote, terms: Terms, clock: Clock, mishaps: Mishaps, ledger: Ledger,
         on_end: Callable[[Key], None],
     ) -> None:  # fmt: skip
         self.remote, self.terms = remote, terms
-        self.clock, self.chance, self.faults, self.ledger = clock, chance, faults, ledger
+        self.clock, self.mishaps, self.chance, self.ledger = clock, mishaps, mishaps.chance, ledger
         self.on_end = on_end
         self.threads: dict[Key, Memory] = {}
+        self._asked: Counter[tuple[Key, int]] = Counter()
+        self.memory_ms = min(terms.memory_ms, terms.policy.retention_ms or terms.memory_ms)
 
     def probe(self, key: Key, inv: Invocation) -> ProbeAnswer:
         found = self.remote.probe(self.threads.get(key, NOTHING), inv)
         if isinstance(found, Present) and found.phase is Phase.AWAITING_INPUT:
-            return replace(found, question_id=f"q{found.handle}", question=b'"may I?"')
+            # A run that asks again asks something new.
+            question = f"q{found.handle}.{self._asked[key, number_of(found.handle)]}"
+            return replace(found, question_id=question, question=b'"may I?"')
         return found
 
     def fetch(self, key: Key, inv: Invocation) -> FetchAnswer:
@@ -68,6 +74,8 @@ class Server:
     def fence(self, key: Key, inv: Invocation) -> FenceAnswer:
         memory, answer = self.remote.fence(self.threads.get(key, NOTHING), inv)
         self._remember(key, memory)
+        if self.mishaps.strikes("forget"):
+            self.clock.at(self.clock.now_ms + self.memory_ms, self._forget_thread, key, self.remote.thread(inv))
         return answer
 
     def create(self, key: Key, inv: Invocation) -> bool:
@@ -77,7 +85,7 @@ class Server:
 
     def submit(self, key: Key, inv: Invocation, shown_by_ms: int) -> SubmitAnswer:
         """Take a POST; the turn it starts is shown at `shown_by_ms` at the latest."""
-        if self.chance.happens(self.faults.refuse):
+        if self.mishaps.strikes("refuse"):
             return BUSY
         before = self.threads.get(key, NOTHING)
         memory, answer = self.remote.submit(before, inv, shown_by_ms)
@@ -91,49 +99,87 @@ class Server:
         response = inv.response
         if not isinstance(found, Present) or response is None or found.question_id != response.question_id:
             return CLOSED
-        self._turn(key, int(found.handle[1:]), Phase.RUNNING)
-        self.clock.at(self.clock.now_ms + self.chance.between(*RUN_MS), self._end, key, int(found.handle[1:]))
+        number = number_of(found.handle)
+        self._turn(key, number, Phase.RUNNING)
+        self._run(key, number)
         return Accepted(found.handle)
+
+    def handle_of(self, key: Key, marker: str) -> str:
+        """What a person finds who looks for a run of this marker; "" for none."""
+        numbers = (n for n, turn in enumerate(self.threads.get(key, NOTHING).turns) if turn.marker == marker)
+        return next((f"r{number}" for number in numbers), "")
 
     def _begin(self, key: Key, before: Memory, memory: Memory) -> None:
         turn, number = memory.turns[-1], len(memory.turns) - 1
         others = [t.marker for t in before.turns if t.thread == turn.thread and t.phase in ALIVE]
         self._remember(key, memory)
         self.ledger.accept(turn.marker, others)
-        clock, chance = self.clock, self.chance
+        clock, mishaps = self.clock, self.mishaps
         if turn.hidden_until_ms:
-            shown = turn.hidden_until_ms if chance.happens(self.faults.hide) else clock.now_ms
+            shown = turn.hidden_until_ms if mishaps.strikes("hide") else clock.now_ms
             clock.at(shown, self._show, key, number)
-        if not chance.happens(self.faults.stuck):
-            clock.at(clock.now_ms + chance.between(*RUN_MS), self._end, key, number)
-        if chance.happens(self.faults.forget):
-            memory_ms = min(self.terms.memory_ms, self.terms.policy.retention_ms or self.terms.memory_ms)
-            clock.at(clock.now_ms + memory_ms, self._forget, key)
+        if not mishaps.strikes("stuck"):
+            self._run(key, number)
+        if mishaps.strikes("forget"):
+            clock.at(clock.now_ms + self.memory_ms, self._forget, key, number)
+
+    def _run(self, key: Key, number: int) -> None:
+        self.clock.at(self.clock.now_ms + self.chance.between(*RUN_MS), self._end, key, number)
 
     def _show(self, key: Key, number: int) -> None:
-        if number < len(self.threads.get(key, NOTHING).turns):
-            self._remember(key, reveal(self.threads[key], number))
+        memory = self.threads[key]
+        if memory.turns[number] is not FORGOTTEN:
+            self._remember(key, reveal(memory, number))
 
     def _end(self, key: Key, number: int) -> None:
-        memory = self.threads.get(key, NOTHING)
-        if number >= len(memory.turns) or memory.turns[number].phase is not Phase.RUNNING:
+        """The worker comes to the end of a run, unless the run is over or somebody is asked."""
+        if self.threads[key].turns[number].phase is not Phase.RUNNING:
             return
-        if self.chance.happens(self.faults.ask):
-            phase = Phase.AWAITING_INPUT
+        if self.mishaps.strikes("reexecute"):
+            self._run(key, number)
+        elif self.mishaps.strikes("ask"):
+            self._asked[key, number] += 1
+            self._turn(key, number, Phase.AWAITING_INPUT)
+            self.on_end(key)
+            if self.mishaps.strikes("reexecute"):
+                self.clock.at(self.clock.now_ms + self.chance.between(*RUN_MS), self._take_back, key, number)
         else:
-            phase = Phase.FAILED if self.chance.happens(self.faults.fail) else Phase.COMPLETED
-        self._turn(key, number, phase)
-        self.on_end(key)
+            self._turn(key, number, Phase.FAILED if self.mishaps.strikes("fail") else Phase.COMPLETED)
+            self.on_end(key)
+
+    def _take_back(self, key: Key, number: int) -> None:
+        """The worker that asked has died: its question is gone, and the run begins again."""
+        if self.threads[key].turns[number].phase is Phase.AWAITING_INPUT:
+            self.mishaps.note("reexecute: a question is taken back")
+            self._turn(key, number, Phase.RUNNING)
+            self._run(key, number)
 
     def _turn(self, key: Key, number: int, phase: Phase) -> None:
         self._remember(key, end(self.threads[key], number, phase))
 
-    def _forget(self, key: Key) -> None:
-        memory = self.threads.get(key, NOTHING)
-        # A server does not forget what still runs, and here it forgets a thread as a whole.
-        if not any(turn.phase in ALIVE for turn in memory.turns):
-            self.threads.pop(key, None)
+    def _forget(self, key: Key, number: int) -> None:
+        """Forget a turn, but not its number: no handle ever means another run. What still runs is kept."""
+        memory = self.threads[key]
+        turn = memory.turns[number]
+        if turn.phase in ALIVE:
+            self.clock.at(self.clock.now_ms + self.memory_ms, self._forget, key, number)
+        else:
+            self.threads[key] = memory._replace(turns=(*memory.turns[:number], FORGOTTEN, *memory.turns[number + 1 :]))
+            self._forget_thread(key, turn.thread)
+
+    def _forget_thread(self, key: Key, thread: str) -> None:
+        memory = self.threads[key]
+        if not any(turn.thread == thread for turn in memory.turns):
+            self.threads[key] = memory._replace(
+                created=tuple(one for one in memory.created if one != thread),
+                fenced=tuple(one for one in memory.fenced if one != thread),
+            )
 
     def _remember(self, key: Key, memory: Memory) -> None:
         if memory is not NOTHING:
             self.threads[key] = memory
+
+
+def number_of(handle: str) -> int:
+    """The number of the turn that a handle names."""
+    return int(handle[1:])

@@ -1,7 +1,7 @@
 """A whole simulated world: one job, one server for each kind of remote, and one seed for everything.
 
 The run has two phases. First everything that is on may go wrong, until the last call has come in and
-has had its time. Then nothing goes wrong any more, and every call must come to an end, or to people:
+has had its time. Then nothing goes wrong any more, and every call must come to an end:
 safety is checked all the time, liveness in the second phase.
 
 This world samples where the explorer (`reattach.runtime.explore`) visits everything: it has real
@@ -12,14 +12,11 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from reattach.models.codec import decode_thread
-from reattach.models.events import CancelOrdered, Requested, ResponseGiven, ResubmitOrdered
+from reattach.models.events import CancelOrdered, Requested
 from reattach.models.identity import request_key
 from reattach.models.journal import JournalEntry
-from reattach.models.lifecycle import Leaf
-from reattach.models.outcomes import Notice, NoticeKind
 from reattach.models.policy import Absence, CancelKind, Evidence, Policy, StreamKind, SubmitAfter, Terms
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
@@ -29,7 +26,9 @@ from reattach.runtime.simulation.faults import NONE, Faults
 from reattach.runtime.simulation.host import Surroundings
 from reattach.runtime.simulation.job import Job
 from reattach.runtime.simulation.ledger import Broken, Ledger
+from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
+from reattach.runtime.simulation.people import People
 from reattach.runtime.simulation.remotes import REMOTES, Remote
 from reattach.runtime.simulation.report import Report
 from reattach.runtime.simulation.server import Server
@@ -37,6 +36,7 @@ from reattach.runtime.simulation.source import Line, Source
 
 START_MS: Final = 1_700_000_000_000
 SETTLE_MS: Final = 3_600_000
+GRACE_MS: Final = 5_000
 THREAD_TURNS: Final = 3
 
 POLICY: Final = Policy(
@@ -93,29 +93,35 @@ class World:
         faults: Faults = NONE,
         *,
         calls: int = 100,
-        every_ms: int = 20,
+        every_ms: int = 100,
         remotes: tuple[Remote, ...] = REMOTES,
         on_entry: Callable[[JournalEntry], None] | None = None,
     ) -> None:
-        self.seed, self.faults, self.calls, self.every_ms = seed, faults, calls, every_ms
+        self.seed, self.calls, self.every_ms = seed, calls, every_ms
         self.clock = Clock(START_MS)
         self.chance = Chance(seed)
+        self.mishaps = Mishaps(faults, self.chance)
         self.ledger = Ledger(lambda: self.clock.now_ms)
         self.terms = {remote.name: terms_of(remote) for remote in remotes}
         self.remotes = [replace(remote, capabilities=self.terms[remote.name].capabilities) for remote in remotes]
         self.servers = {
-            remote.name: Server(
-                remote, self.terms[remote.name], self.clock, self.chance, faults, self.ledger, self._run_ended
-            )
+            remote.name: Server(remote, self.terms[remote.name], self.clock, self.mishaps, self.ledger, self._run_ended)
             for remote in self.remotes
         }
-        self.network = Network(self.servers, self.terms, self.clock, self.chance, faults)
+        self.network = Network(self.servers, self.terms, self.clock, self.mishaps)
         self.source = Source()
-        self.ordered: set[tuple[Any, ...]] = set()
+        self.people = People(self.servers, self.source, self.clock, self.mishaps, self.ledger, POLICY.generations_max)
         self.around = Surroundings(
-            self.clock, self.chance, self.network, self.source, self.terms, self.ledger.emit, self._notice, on_entry
+            self.clock,
+            self.mishaps,
+            self.network,
+            self.source,
+            self.terms,
+            self.ledger.emit,
+            self.people.notice,
+            on_entry,
         )
-        self.job = Job(self.around, faults, self.ledger.commit)
+        self.job = Job(self.around, self.ledger.commit)
         self.asked: list[Request] = []
 
     def run(self) -> Report:
@@ -127,9 +133,8 @@ class World:
         self._write_input()
         self.job.start()
         try:
-            last = self.source.lines[-1].at_ms
-            self._until(last + self.every_ms)
-            self._calm()
+            self._suffer()
+            self.mishaps.calm()
             stuck = broken = self._settle()
         except Broken as error:
             violations, broken, stuck = (str(error),), (error.name,), ()
@@ -143,7 +148,8 @@ class World:
             checkpoints=self.job.checkpoints,
             steps=self.job.steps + (host.steps if host is not None else 0),
             ended=dict(sorted(self.ledger.ended().items())),
-            parked=0 if crash else len(self._waiting()),
+            parked=len(self.people.parked),
+            happened=dict(sorted(self.mishaps.happened.items())),
             violations=violations,
             crash=crash,
             exceptions=bool(crash),
@@ -163,26 +169,25 @@ class World:
         )
 
     def _write_input(self) -> None:
-        chance, faults = self.chance, self.faults
+        chance, mishaps = self.chance, self.mishaps
         at = START_MS
         for number in range(self.calls):
             at += chance.around(self.every_ms)
-            remote = self.remotes[number % len(self.remotes)]
-            request = self._request(remote, number, at)
+            request = self._request(self.remotes[number % len(self.remotes)], number, at)
             self.asked.append(request)
             line = Line(at, request_key(request), Requested(request))
             self.source.append(line)
-            if chance.happens(faults.repeat):
+            if mishaps.strikes("repeat"):
                 self.source.append(line)
-            if chance.happens(faults.cancel):
+            if mishaps.strikes("cancel"):
                 order = CancelOrdered(request.invocation_id, 1)
-                self.clock.at(at + chance.between(0, 4_000), self._order, line.key, order)
+                self.people.order(at + chance.between(0, 4_000), line.key, order)
 
     def _request(self, remote: Remote, number: int, at: int) -> Request:
         group = number // len(self.remotes)
         # Only a marker that reaches the whole history tells the turns of a thread apart for certain.
         shared = remote.capabilities.evidence is Evidence.MARKER and not remote.staged
-        deadline = at + self.chance.between(500, 5_000) if self.chance.happens(self.faults.hurry) else 0
+        deadline = at + self.chance.between(500, 5_000) if self.mishaps.strikes("hurry") else 0
         return Request(
             invocation_id=f"{remote.name}-{number}",
             agent=remote.name,
@@ -196,54 +201,26 @@ class World:
     def _run_ended(self, key: Key) -> None:
         self.network.ended(key)
 
-    def _notice(self, key: Key, notice: Notice) -> None:
-        """People read the notices, and answer through the input after a while."""
-        name, generation = notice.invocation_id, notice.generation
-        if notice.kind is NoticeKind.DRAIN_EXPIRED:
-            self.ledger.release(name)
-        elif notice.kind is NoticeKind.AWAITING_INPUT:
-            question = notice.message
-            response = ResponseGiven(name, generation, f"to-{question}", question, b'"yes"')
-            self.clock.at(self.clock.now_ms + self.chance.between(10, 2_000), self._order, key, response)
-        elif notice.kind is NoticeKind.PARKED and generation < POLICY.generations_max:
-            order = ResubmitOrdered(name, generation, self.clock.now_ms)
-            self.clock.at(self.clock.now_ms + self.chance.between(1_000, 30_000), self._order, key, order)
-
-    def _order(self, key: Key, order: CancelOrdered | ResponseGiven | ResubmitOrdered) -> None:
-        what = (type(order).__name__, order.invocation_id, order.generation, getattr(order, "question_id", ""))
-        # Every notice that a call is parked may bring the same decision once more.
-        if what not in self.ordered or isinstance(order, ResubmitOrdered):
-            self.ordered.add(what)
-            self.source.append(Line(self.clock.now_ms, key, order))
+    def _suffer(self) -> None:
+        """Let everything go wrong until all calls have come in and have had some time."""
+        written = len(self.source.lines)
+        end = self.source.lines[-1].at_ms + GRACE_MS
+        limit = end + SETTLE_MS
+        self._until(end)
+        while (self.job.host is None or self.job.host.position < written) and self.clock.now_ms < limit:
+            self._until(self.clock.now_ms + GRACE_MS)
 
     def _until(self, at_ms: int) -> None:
         while self.clock.now_ms < at_ms and self.clock.step():
             pass
 
-    def _calm(self) -> None:
-        self.faults = NONE
-        self.network.faults = NONE
-        self.job.calm()
-        for server in self.servers.values():
-            server.faults = NONE
-
     def _settle(self) -> tuple[str, ...]:
         """Let all calls end; returns those that did not within `SETTLE_MS`."""
         limit = self.clock.now_ms + SETTLE_MS
         while (left := self._left()) and self.clock.now_ms < limit:
-            self._until(self.clock.now_ms + 10_000)
+            self._until(self.clock.now_ms + GRACE_MS)
         return left
 
     def _left(self) -> tuple[str, ...]:
-        done = self.ledger.committed.keys() | set(self._waiting())
+        done = self.ledger.committed
         return tuple(r.invocation_id for r in self.asked if r.invocation_id not in done)
-
-    def _waiting(self) -> list[str]:
-        """Calls that are parked, and those that queue behind one."""
-        names: list[str] = []
-        host = self.job.host
-        for stored in host.states.values() if host is not None else ():
-            state = decode_thread(stored)
-            if state.active is not None and state.active.leaf in (Leaf.SU_PARKED, Leaf.RU_AWAITING_INPUT):
-                names += (state.active.id, *(queued.request.invocation_id for queued in state.queue))
-        return names
