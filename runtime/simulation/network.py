@@ -151,16 +151,18 @@ class Network:
     def _post(
         self, sender: Sender, key: Key, ident: Ident, inv: Invocation, not_after_ms: int, answered: Posted
     ) -> None:
-        now = self.clock.now_ms
         # The stamp was written by the sender's clock.
         not_after_ms -= sender.skew_ms
         if self.mishaps.strikes("unsent"):
             self.clock.at(self._soon(), self._deliver, sender, key, answered(ident, NotSent("connection refused")))
             return
-        leaves = self.chance.between(now, not_after_ms) if self.mishaps.strikes("delay") else now
         limit_ms = not_after_ms + self.terms[key[0]].policy.submit_timeout_ms
         creates = answered is SubmitAnswered and self.servers[key[0]].remote.staged
-        self.clock.at(leaves, self._leave, Post(sender, key, ident, inv, limit_ms, answered, creates))
+        post = Post(sender, key, ident, inv, limit_ms, answered, creates)
+        if self.mishaps.strikes("delay"):
+            self.clock.at(self.chance.between(self.clock.now_ms, not_after_ms), self._leave, post)
+        else:
+            self._leave(post)
 
     def _leave(self, post: Post) -> None:
         """The bytes go out; from here on the request may live longer than its sender."""

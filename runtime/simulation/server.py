@@ -112,12 +112,14 @@ class Server:
     def _begin(self, key: Key, before: Memory, memory: Memory) -> None:
         turn, number = memory.turns[-1], len(memory.turns) - 1
         others = [t.marker for t in before.turns if t.thread == turn.thread and t.phase in ALIVE]
-        self._remember(key, memory)
         self.ledger.accept(turn.marker, others)
         clock, mishaps = self.clock, self.mishaps
         if turn.hidden_until_ms:
-            shown = turn.hidden_until_ms if mishaps.strikes("hide") else clock.now_ms
-            clock.at(shown, self._show, key, number)
+            if mishaps.strikes("hide"):
+                clock.at(turn.hidden_until_ms, self._show, key, number)
+            else:
+                memory = reveal(memory, number)
+        self._remember(key, memory)
         if not mishaps.strikes("stuck"):
             self._run(key, number)
         if mishaps.strikes("forget"):
