@@ -46,6 +46,30 @@ class AgentConfig:
     policy: Policy = field(default_factory=lambda: Policy(retention_ms=7 * 86_400_000))
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to configure a protocol, and what it can do then.
+
+    An adapter class lists its own in an attribute `variants`, so that they can be told without a
+    remote. Where the options decide nothing, one is enough.
+
+    Args:
+        name: a few words, "" for the only one.
+        capabilities: what `configure` gives with these options.
+        options: the least that has to be set for it, as an example.
+    """
+
+    name: str
+    capabilities: Capabilities
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def variants_of(adapter: type) -> tuple[Variant, ...]:
+    """Read what an adapter class declares; () when it declares nothing."""
+    declared = getattr(adapter, "variants", ())
+    return tuple(one for one in declared if isinstance(one, Variant)) if isinstance(declared, tuple) else ()
+
+
 class Learn(Protocol):
     """Called by `submit` as soon as the remote has named the run: it was accepted."""
 

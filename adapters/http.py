@@ -13,7 +13,7 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -123,15 +123,29 @@ async def read(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], 
     return await _exchange(client, "GET", url, headers, None, bytes_max)
 
 
+OnHead = Callable[[int, httpx.Headers], None]
+
+
 async def send_once(
-    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], content: bytes, bytes_max: int
+    client: httpx.AsyncClient,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes,
+    bytes_max: int,
+    *,
+    method: str = "POST",
+    on_head: OnHead | None = None,
 ) -> Answer:
     """POST, leaving this machine at most once.
+
+    Args:
+        method: for protocols whose submit is a PUT, or whose cancel is a DELETE.
+        on_head: takes the status and the headers as soon as they have arrived, before the body.
 
     Guarantee: the server counts one request at most, however the exchange ends; and after the
     return, or a cancellation, no byte of it leaves any more (tests/adapters/test_exchange.py).
     """
-    return await _exchange(client, "POST", url, headers, content, bytes_max)
+    return await _exchange(client, method, url, headers, content, bytes_max, on_head)
 
 
 @asynccontextmanager
@@ -148,13 +162,21 @@ async def open_stream(
 
 
 async def _exchange(
-    client: httpx.AsyncClient, method: str, url: str, headers: Mapping[str, str], content: bytes | None, bytes_max: int
+    client: httpx.AsyncClient,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes | None,
+    bytes_max: int,
+    on_head: OnHead | None = None,
 ) -> Answer:
     response = await _head(client, method, url, headers, content)
     if not isinstance(response, httpx.Response):
         return response
     body = bytearray()
     try:
+        if on_head is not None:
+            on_head(response.status_code, response.headers)
         fault = await _body(response, body, bytes_max, None if content is None else BODY_S)
     finally:
         await _close(response)

@@ -14,8 +14,7 @@ first). Without one it answers `Unknown`, for presence as for absence.
 
 *What accepts a submit.* On a derived thread every 2xx: nothing else is ever sent there. On a shared
 one only a body that says `started`: any other status is the short-circuit of a run that was there
-before. A redirect by 307 or 308 asks for the request again and so has not taken it; other redirects
-may follow an accepted POST and settle nothing.
+before.
 
 The protocol has no cancel, no fence and no questions.
 """
@@ -28,10 +27,12 @@ from typing import ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.contract import AgentConfig, Learn
+from reattach.adapters.body import event_json
+from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import events, is_event_stream
-from reattach.adapters.thread_status import Status, judge, parse_status, to_json
+from reattach.adapters.thread_status import Status, judge, parse_status
+from reattach.adapters.verdict import refused, turned_down
 from reattach.models.answers import (
     Accepted,
     CancelAnswer,
@@ -45,7 +46,6 @@ from reattach.models.answers import (
     Present,
     ProbeAnswer,
     Progress,
-    Refused,
     Result,
     SubmitAnswer,
     Unknown,
@@ -54,7 +54,6 @@ from reattach.models.answers import (
 from reattach.models.errors import ConfigError
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.invocation import Invocation
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.models.policy import (
     Absence,
     CancelKind,
@@ -67,19 +66,18 @@ from reattach.models.policy import (
 ADMISSION_MS: Final = 2_000
 SUBMIT_REPLY_BYTES_MAX: Final = 64 * 1024
 ROOM_BYTES: Final = 64 * 1024
-RETRY_AFTER_S_MAX: Final = 24 * 3600
 
 _OPTIONS: Final = {"agent", "marker"}
-# A server that answers with one of these has looked at this very request and turned it down.
-REFUSED: Final = frozenset({307, 308, 400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 422, 431})
-_MEANING: Final = {
-    307: "redirects to another URL: configure the final one",
-    308: "redirects to another URL: configure the final one",
-    401: "the credentials are missing or wrong",
-    403: "the credentials do not allow it",
-    404: "no such agent or path",
-    413: "the message is too large for the remote",
-}
+
+
+def _able(evidence: Evidence) -> Capabilities:
+    return Capabilities(
+        evidence=evidence,
+        absence=Absence.AFTER_QUIET,
+        admission_ms=ADMISSION_MS,
+        stream=StreamKind.LIVE,
+        cancel=CancelKind.NONE,
+    )
 
 
 class ThreadAdapter:
@@ -92,6 +90,12 @@ class ThreadAdapter:
     """
 
     protocol: ClassVar[str] = "thread"
+    variants: ClassVar[tuple[Variant, ...]] = (
+        Variant("one thread per call", _able(Evidence.CONTAINER)),
+        Variant("newest message", _able(Evidence.MARKER), {"marker": "last_message_id"}),
+        Variant("number of turns", _able(Evidence.MARKER), {"marker": "turns"}),
+        Variant("all messages", _able(Evidence.MARKER), {"marker": "message_ids"}),
+    )
 
     def __init__(
         self,
@@ -107,13 +111,7 @@ class ThreadAdapter:
         self._agent = agent
         self._marker = tuple(marker.split(".")) if marker else ()
         self._bytes_max = 2 * result_bytes_max + ROOM_BYTES
-        self.capabilities = Capabilities(
-            evidence=Evidence.MARKER if marker else Evidence.CONTAINER,
-            absence=Absence.AFTER_QUIET,
-            admission_ms=ADMISSION_MS,
-            stream=StreamKind.LIVE,
-            cancel=CancelKind.NONE,
-        )
+        self.capabilities = _able(Evidence.MARKER if marker else Evidence.CONTAINER)
 
     def __repr__(self) -> str:
         return f"ThreadAdapter({self._endpoint!r}, agent={self._agent!r}, marker={'.'.join(self._marker)!r})"
@@ -176,7 +174,7 @@ class ThreadAdapter:
                         if event.event == "end":
                             return
                         if event.event == "progress":
-                            yield Progress(_json_bytes(event.data))
+                            yield Progress(event_json(event.data))
             except Exception:
                 # Whatever broke the stream, it is over; a probe tells what became of the run.
                 return
@@ -198,7 +196,7 @@ class ThreadAdapter:
         return Unknown("the thread protocol has no fence", True)
 
     async def respond(self, inv: Invocation) -> SubmitAnswer:
-        return _refused("the thread protocol has no questions", False)
+        return refused("the thread protocol has no questions")
 
     def _url(self, inv: Invocation, *more: str) -> str:
         thread = thread_id_of(inv.request, inv.generation, inv.slot)
@@ -223,13 +221,7 @@ class ThreadAdapter:
             return self._taken(inv, reply)
         if code == 409:
             return Occupied("HTTP 409: something runs on this thread")
-        said = f"HTTP {code}: {_MEANING[code]}" if code in _MEANING else f"HTTP {code}"
-        if code in REFUSED:
-            return _refused(said, False)
-        pause = _retry_after_ms(reply.headers)
-        if code == 429 and pause is not None:
-            return _refused("HTTP 429: too many requests", True, pause)
-        return Unresolved(said)
+        return turned_down(reply)
 
     def _taken(self, inv: Invocation, reply: http.Reply) -> SubmitAnswer:
         if not inv.request.thread_id:
@@ -238,23 +230,3 @@ class ThreadAdapter:
         if isinstance(status, Unknown):
             return Unresolved(f"HTTP {reply.status}, but {status.cause}")
         return Accepted() if status.name == "started" else Occupied(f"the thread was {status.name} already")
-
-
-def _refused(message: str, retryable: bool, pause_ms: int = 0) -> Refused:
-    return Refused(Failure(FailureCode.REJECTED, message, RemoteFate.NONE, retryable), pause_ms)
-
-
-def _retry_after_ms(headers: httpx.Headers) -> int | None:
-    """Read Retry-After in seconds; as a date it would need a clock, and only says "later"."""
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    return min(int(value), RETRY_AFTER_S_MAX) * 1000 if value.isascii() and value.isdecimal() and len(value) < 10 else 0
-
-
-def _json_bytes(data: str) -> bytes:
-    """Keep an event's JSON as it is, and wrap anything else as a string."""
-    try:
-        return to_json(json.loads(data))
-    except (ValueError, RecursionError):
-        return to_json(data)

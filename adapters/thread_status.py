@@ -4,11 +4,10 @@ Two steps, both pure: `parse_status` reads hostile bytes into a `Status`, `judge
 gets into a cause only shortened, printable and without the token.
 """
 
-import json
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reattach.adapters.body import MISSING, Path, error_text, find, read_object, to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
 from reattach.models.answers import Absent, Phase, Present, ProbeAnswer, Unknown
@@ -51,7 +50,7 @@ class Status:
     cut: str = ""
 
 
-def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: Endpoint) -> Status | Unknown:
+def parse_status(reply: Reply, path: Path, thread_id: str, endpoint: Endpoint) -> Status | Unknown:
     """Read a status answer; anything odd is `Unknown` with its reason.
 
     Args:
@@ -60,7 +59,7 @@ def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: 
     """
     if not (200 <= reply.status < 300 or reply.status == 404):
         return Unknown(f"HTTP {reply.status}")
-    value = _object(reply)
+    value = read_object(reply)
     if isinstance(value, Unknown):
         return value
     if reply.status == 404:
@@ -82,65 +81,13 @@ def parse_status(reply: Reply, path: tuple[str, ...], thread_id: str, endpoint: 
             result = to_json(value.get("result"))
         except RecursionError:
             return Unknown("the result is nested too deep")
-    error = endpoint.clean(_error_text(value.get("error")), FAILURE_CHARS_MAX) if name == "failed" else ""
+    error = endpoint.clean(error_text(value.get("error")), FAILURE_CHARS_MAX) if name == "failed" else ""
     return Status(name, marker, bool(path), result, error, reply.fault)
 
 
-def _object(reply: Reply) -> dict[str, Any] | Unknown:
-    what = "the answer" if reply.status != 404 else "the 404"
-    if reply.fault and not reply.over:
-        return Unknown(f"HTTP {reply.status}, {reply.fault}")
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        # A gateway without a route says 404 as well, and knows nothing of any thread.
-        return Unknown(f"HTTP {reply.status}: {what} is not JSON by its content type")
-    if reply.headers.get("age", "0").strip() not in ("", "0"):
-        return Unknown(f"{what} comes from a cache")
-    if reply.over:
-        return _members(reply.body) or Unknown(f"HTTP {reply.status}, {reply.fault}")
-    try:
-        value = json.loads(reply.body.decode(), parse_constant=_no_constant)
-    except RecursionError:
-        return Unknown(f"{what} is nested too deep")
-    except UnicodeDecodeError:
-        return Unknown(f"{what} is not UTF-8")
-    except ValueError:
-        return Unknown(f"{what} is not JSON")
-    return value if isinstance(value, dict) else Unknown(f"{what} is not a JSON object")
-
-
-def _members(start: bytes) -> dict[str, Any]:
-    """Read the whole members at the start of an object that was too long to be read to its end."""
-    text = start.decode(errors="replace")
-    decoder = json.JSONDecoder()
-    members: dict[str, Any] = {}
-    opening = re.compile(r"\s*\{\s*").match(text)
-    try:
-        while opening:
-            key, end = decoder.raw_decode(text, opening.end())
-            colon = re.compile(r"\s*:\s*").match(text, end)
-            if colon is None or not isinstance(key, str):
-                break
-            members[key], end = decoder.raw_decode(text, colon.end())
-            opening = re.compile(r"\s*,\s*").match(text, end)
-    except (ValueError, RecursionError):
-        pass
-    return members
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _error_text(error: Any) -> str:
-    text = error.get("message") if isinstance(error, dict) else error
-    return text if isinstance(text, str) and text else "the remote run failed"
-
-
-def _marker(value: Any, path: tuple[str, ...]) -> Marker | Unknown:
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if not path or value is None:
+def _marker(value: Any, path: Path) -> Marker | Unknown:
+    value = find(value, path)
+    if not path or value is None or value is MISSING:
         return None
     if isinstance(value, bool):
         return Unknown("the marker is neither an id, a count nor a list of ids")
@@ -155,14 +102,6 @@ def _marker(value: Any, path: tuple[str, ...]) -> Marker | Unknown:
 
 def _is_id(text: str) -> bool:
     return len(text) <= MARKER_CHARS_MAX and text.isprintable()
-
-
-def to_json(value: Any) -> bytes:
-    """Encode what was read; lone surrogates, which UTF-8 has no bytes for, stay escapes."""
-    try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def judge(status: Status, inv: Invocation) -> ProbeAnswer:
