@@ -2,11 +2,14 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reattach.models.errors import ConfigError
+
+if TYPE_CHECKING:
+    from reattach.runtime.replay.reading import Journal
 
 
 def command(
@@ -22,21 +25,32 @@ def command(
     until: Annotated[
         int, typer.Option(min=0, help="Replay only the first N entries of each call; 0 for all.", metavar="N")
     ] = 0,
+    what_if: Annotated[
+        str,
+        typer.Option(
+            help="Also continue in the simulated world from a crash behind entry N of a call (crash@N), "
+            "or behind every entry (crash@every).",
+            metavar="CRASH",
+        ),
+    ] = "",
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the findings here.", metavar="FILE", dir_okay=False)
     ] = None,
 ) -> int:
     """Fold a journal through today's step and compare every state, as a test before an upgrade.
 
-    Exit codes: 0 every state is the same, 1 today's step comes to another one, 2 the journal is damaged or incomplete.
+    Exit codes: 0 every state is the same (and no supposed crash breaks a property), 1 today's step comes to another
+    one (or a property breaks), 2 the journal is damaged or incomplete, or wrong usage.
 
     Example: `reattach replay journal/ --json findings.json`
     """
     from reattach.runtime.replay.progress import Progress
     from reattach.runtime.replay.reading import files_of, read
     from reattach.runtime.replay.report import Row, replay
+    from reattach.runtime.replay.supposing import number_of
     from reattach.runtime.replay.telling import as_json, lines, row_line
 
+    number = number_of(what_if) if what_if else None
     started_s = time.perf_counter()
     rows: list[Row] = []
     files, damages = files_of(journal)
@@ -54,9 +68,41 @@ def command(
         typer.echo(line)
     for damage in report.damages:
         typer.echo(f"error: {damage}", err=True)
+    more: dict[str, Any] = {}
+    code = report.code
+    if number is not None:
+        # Other turns of the same thread belong to the world of this one.
+        whole = read(files, threads={call[:2] for call in held.calls}) if invocation else held
+        broken, more["what_if"] = _suppose(whole, number, invocation, until)
+        code = 1 if broken else code
     if json_file is not None:
         try:
-            json_file.write_text(as_json(report, held, files, seconds))
+            json_file.write_text(as_json(report, held, files, seconds, **more))
         except OSError as error:
             raise ConfigError(f"--json: {json_file}: cannot be written: {error.strerror}") from None
-    return report.code
+    return code
+
+
+def _suppose(journal: "Journal", number: int, invocation: str, until: int) -> tuple[bool, list[dict[str, Any]]]:
+    """Try the crashes that were asked for, and show what comes of them.
+
+    Returns:
+        Whether a property broke, and every world for machines.
+    """
+    from reattach.runtime.replay.progress import Progress
+    from reattach.runtime.replay.supposing import EVERY, Findings, crashes_in, suppose
+    from reattach.runtime.replay.supposing_lines import as_data, story_lines, summary_line, total_line
+
+    findings, data = Findings(), []
+    with Progress() as progress:
+        on_crash = progress.supposing(crashes_in(journal, number, invocation=invocation, until=until))
+        for supposed in suppose(journal, number, invocation=invocation, until=until, on_crash=on_crash):
+            findings.add(supposed)
+            data += as_data(supposed)
+            for line in [summary_line(supposed)] if number == EVERY else story_lines(journal, supposed):
+                typer.echo(line)
+    if number == EVERY and findings.first is not None:
+        for line in story_lines(journal, findings.first, only_broken=True):
+            typer.echo(line)
+    typer.echo(total_line(findings))
+    return findings.broken > 0, data

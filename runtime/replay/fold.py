@@ -227,7 +227,7 @@ class Fold:
             return _begun(event, record, env), ()
         if entry.before is Leaf.FAILED:
             return self._drained(record, event, env)
-        result = stepping.step(record, _with_length(event, terms), env)
+        result = stepping.step(record, with_length(event, terms), env)
         return result.invocation, result.effects
 
     def _drained(self, record: Invocation, event: ThreadEvent, env: Env) -> tuple[Invocation, tuple[Effect, ...]]:
@@ -249,7 +249,7 @@ def _begun(event: Requested, basis: Invocation, env: Env) -> Invocation:
     return replace(fresh, cancelled=True) if basis.cancelled else fresh
 
 
-def _with_length(event: ThreadEvent, terms: Terms) -> Event:
+def with_length(event: ThreadEvent, terms: Terms) -> Event:
     """Give a redacted result its length back, the one thing of it that a step looks at."""
     assert not isinstance(event, Requested)
     if isinstance(event, FetchAnswered) and isinstance(event.answer, Result):

@@ -48,6 +48,10 @@ class Progress:
         """Return what is to be told of entries that have been replayed."""
         return self._task("replaying", entries, STEP)
 
+    def supposing(self, crashes: int) -> Callable[[int], None]:
+        """Return what is to be told of crashes that have been tried."""
+        return self._task("crashing", crashes, 1)
+
     def _task(self, name: str, total: int, step: int) -> Callable[[int], None]:
         task = self._bars.add_task(name, total=total, start=True)
         waiting = 0

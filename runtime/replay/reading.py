@@ -8,7 +8,7 @@ of steps went. So it does not matter how files are named or in which order they 
 
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 ENTRIES_MAX: Final = 4_000_000
 
 Call = tuple[str, str, str]
+Thread = tuple[str, str]
 Order = tuple[int, str, int, int, int]
 
 
@@ -103,18 +104,25 @@ def files_of(paths: Iterable[Path]) -> tuple[list[Path], list[Damage]]:
     return list(found.values()), damages
 
 
-def read(files: Sequence[Path], *, invocation: str = "", on_bytes: Callable[[int], None] | None = None) -> Journal:
+def read(
+    files: Sequence[Path],
+    *,
+    invocation: str = "",
+    threads: Collection[Thread] | None = None,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Journal:
     """Read files as far as they can be read.
 
     Args:
         invocation: keep this call's entries only; "" for all.
+        threads: keep entries of these threads only; None for all.
         on_bytes: told how many bytes have been read since it was last told.
     """
     journal = Journal()
     for file in files:
         try:
             for place, line in _lines(file):
-                if not _take(journal, place, line, invocation):
+                if not _take(journal, place, line, invocation, threads):
                     break
                 if on_bytes is not None:
                     on_bytes(len(line))
@@ -138,7 +146,7 @@ def _lines(file: Path) -> Iterator[tuple[Place, bytes]]:
             offset += len(line)
 
 
-def _take(journal: Journal, place: Place, line: bytes, invocation: str) -> bool:
+def _take(journal: Journal, place: Place, line: bytes, invocation: str, threads: Collection[Thread] | None) -> bool:
     """Add one line's entry; False when the line ends what can be read of its file."""
     if journal.entries >= ENTRIES_MAX:
         message = f"more than {ENTRIES_MAX} entries: replay some of the files, or one call, at a time"
@@ -151,6 +159,8 @@ def _take(journal: Journal, place: Place, line: bytes, invocation: str) -> bool:
         journal.damages.append(Damage(place, _why(line, error)))
         return False
     if invocation and entry.invocation_id != invocation:
+        return True
+    if threads is not None and (entry.agent, entry.thread_id) not in threads:
         return True
     journal.entries += 1
     call = entry.agent, entry.thread_id, entry.invocation_id

@@ -132,7 +132,7 @@ def _rows(fold: Fold, held: list[Held], damages: list[Damage]) -> Iterator[Row]:
         except CodecError as error:
             damages.append(Damage(one.place, f"this call cannot be replayed from here: {error}"))
             return
-        yield Row(number, one.place, entry, _event(entry), verdict)
+        yield Row(number, one.place, entry, event_of(entry), verdict)
 
 
 def _count(report: Report, verdict: Verdict) -> bool:
@@ -149,7 +149,8 @@ def _count(report: Report, verdict: Verdict) -> bool:
     return verdict.gap
 
 
-def _event(entry: JournalEntry) -> str:
+def event_of(entry: JournalEntry) -> str:
+    """The chart's name of an entry's fact."""
     if isinstance(entry.event, Requested):
         return "requested"
     try:

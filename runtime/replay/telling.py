@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf
 from reattach.runtime.replay.fold import Side, Skipped
 from reattach.runtime.replay.reading import Call, Journal
@@ -18,13 +19,21 @@ VERDICTS: Final = {SAME: "same", DIVERGED: "divergence", BAD_INPUT: "bad input"}
 
 
 def row_line(row: Row, since_ms: int, mark: str = " ") -> str:
-    """One entry as a line.
+    """One recorded entry as a line.
 
     Args:
         since_ms: the time from which the line counts.
         mark: one character that makes the line stand out.
     """
-    entry = row.entry
+    return entry_line(row.entry, row.event, row.number, since_ms, mark) + _noted(row)
+
+
+def entry_line(entry: JournalEntry, event: str, number: int, since_ms: int, mark: str = " ") -> str:
+    """One entry as a line.
+
+    Args:
+        number: within its call.
+    """
     before = "(nothing)" if entry.before is None else entry.before.value
     # Only a thread that waits for the run of a failed call steps it any more.
     before = "draining" if entry.before is Leaf.FAILED else before
@@ -32,7 +41,7 @@ def row_line(row: Row, since_ms: int, mark: str = " ") -> str:
     effects = f"  [{', '.join(entry.effects)}]" if entry.effects else ""
     seconds = (entry.at_ms - since_ms) / 1000
     life = one_line(entry.incarnation, 9)[:8]
-    return f"{mark} {row.number:>4}  {seconds:>+9.3f} s  {life:<8}  {before}: {row.event}{after}{effects}{_noted(row)}"
+    return f"{mark} {number:>4}  {seconds:>+9.3f} s  {life:<8}  {before}: {event}{after}{effects}"
 
 
 def _noted(row: Row) -> str:
@@ -48,33 +57,35 @@ def lines(report: Report, journal: Journal, seconds: float) -> Iterator[str]:
         yield from divergence_lines(report.divergences[0])
         yield ""
         for other in report.divergences[1 : OTHERS_MAX + 1]:
-            yield f"also: {_named(other.call)} at entry {other.row.number}, {other.row.place}"
+            yield f"also: {named(other.call)} at entry {other.row.number}, {other.row.place}"
         if len(report.divergences) > OTHERS_MAX + 1:
             yield f"also: {len(report.divergences) - OTHERS_MAX - 1} more calls"
     rate = f"{seconds:.1f} s, {(report.checked + report.skipped + report.lost) / max(seconds, 1e-9):,.0f} entries/s"
-    verdict = f"{_count(len(report.divergences), 'call')} diverged" if report.divergences else "every state is the same"
+    verdict = (
+        f"{counted(len(report.divergences), 'call')} diverged" if report.divergences else "every state is the same"
+    )
     if not report.checked:
         verdict = "nothing could be compared"
-    yield f"replayed {_count(report.checked, 'entry')} of {_count(report.calls, 'call')} in {rate}: {verdict}"
+    yield f"replayed {counted(report.checked, 'entry')} of {counted(report.calls, 'call')} in {rate}: {verdict}"
     if report.takeovers or report.restores:
         yield (
-            f"  lives: {_count(report.takeovers, 'takeover')}; "
-            f"{_count(report.restores, 'restore')} from an older state, {_count(report.undone, 'entry')} undone"
+            f"  lives: {counted(report.takeovers, 'takeover')}; "
+            f"{counted(report.restores, 'restore')} from an older state, {counted(report.undone, 'entry')} undone"
         )
     if journal.repeated:
-        yield f"  left out: {_count(journal.repeated, 'entry')} that the journal holds twice"
+        yield f"  left out: {counted(journal.repeated, 'entry')} that the journal holds twice"
     if report.skipped:
-        yield f"  not compared: {_count(report.skipped, 'entry')} of lives that began before this journal"
+        yield f"  not compared: {counted(report.skipped, 'entry')} of lives that began before this journal"
     if report.gaps:
-        lost = _count(report.lost, "entry")
-        yield f"  incomplete: {_count(report.gaps, 'call')} with missing entries, {lost} not compared"
+        lost = counted(report.lost, "entry")
+        yield f"  incomplete: {counted(report.gaps, 'call')} with missing entries, {lost} not compared"
 
 
 def divergence_lines(found: Divergence) -> Iterator[str]:
     """One divergence with what came before it, both sides, and what today's step changed."""
     row, mismatch = found.row, found.mismatch
     since_ms = (found.context or (row,))[0].entry.at_ms
-    yield f"divergence: {_named(found.call)}, entry {row.number} of {found.of}"
+    yield f"divergence: {named(found.call)}, entry {row.number} of {found.of}"
     yield f"  {row.place}"
     yield from (row_line(one, since_ms) for one in found.context)
     yield row_line(row, since_ms, ">")
@@ -99,18 +110,24 @@ def _side(side: Side) -> str:
     return f"{side.leaf}  [{', '.join(side.effects)}]  state {side.state}"
 
 
-def _named(call: Call) -> str:
+def named(call: Call) -> str:
+    """A call in words."""
     agent, thread, invocation = (one_line(part, 80) for part in call)
     return f"call {invocation} (agent {agent}, thread {thread})"
 
 
-def _count(number: int, what: str) -> str:
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+def counted(number: int, what: str) -> str:
+    """So many of something, in words."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("sh") else f"{what}s"
     return f"{number:,} {what if number == 1 else plural}"
 
 
-def as_json(report: Report, journal: Journal, files: Sequence[Path], seconds: float) -> str:
-    """The findings for machines: every divergence, every damage."""
+def as_json(report: Report, journal: Journal, files: Sequence[Path], seconds: float, **more: Any) -> str:
+    """The findings for machines: every divergence, every damage.
+
+    Args:
+        more: further fields.
+    """
     found = {
         "verdict": VERDICTS[report.code],
         "files": [str(file) for file in files],
@@ -136,6 +153,7 @@ def as_json(report: Report, journal: Journal, files: Sequence[Path], seconds: fl
             }
             for one in report.damages
         ],
+        **more,
     }
     return json.dumps(found, indent=2) + "\n"
 

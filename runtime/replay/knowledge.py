@@ -1,0 +1,159 @@
+"""What recorded facts prove about the remote: which POSTs it accepted, which not, and which are in doubt.
+
+An answer, a status, a stream or a result proves that a POST was accepted; a definite no, or an
+absence that the job could trust, that it was not. What was ordered and neither is in doubt: it may
+have arrived, or may still be under way.
+
+A remote does not forget what it has promised to remember: a run that was known stays known here,
+even where the recorded one lost it too early.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from reattach.fsm.thread import ThreadStep, Transition
+from reattach.models import events as e
+from reattach.models.answers import Absent, Accepted, Confirmed, Fenced, NotSent, Phase, Present, Refused, Result
+from reattach.models.effects import Notify, Submit
+from reattach.models.identity import marker_of
+from reattach.models.invocation import Invocation
+from reattach.models.lifecycle import Leaf
+from reattach.models.outcomes import NoticeKind, RemoteFate
+from reattach.models.policy import Terms
+from reattach.models.thread import Drain
+
+
+class Fate(Enum):
+    """Whether the remote has accepted a POST."""
+
+    NO = "no"
+    DOUBT = "in doubt"
+    YES = "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known of the POST of one generation of a call.
+
+    Args:
+        record: for which it was ordered.
+        bound_ms: it lands before this time, or never; it is shown by then, too. 0 once it was shown.
+        before: what was known before the latest POST.
+    """
+
+    record: Invocation
+    fate: Fate
+    bound_ms: int = 0
+    phase: Phase = Phase.RUNNING
+    before: Fate = Fate.NO
+
+    @property
+    def marker(self) -> str:
+        return marker_of(self.record.id, self.record.generation)
+
+
+class Knowledge:
+    """Everything that is known of one remote thread.
+
+    Args:
+        runs: by marker, in the order of their first POSTs.
+        fenced: records whose slots are closed.
+        released: calls whose run may still act beside later turns, as people were told.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Run] = {}
+        self.fenced: list[Invocation] = []
+        self.released: set[str] = set()
+
+    def begin(self, record: Invocation) -> None:
+        """Take what a record alone tells, where nothing older is recorded."""
+        marker = marker_of(record.id, record.generation)
+        if marker not in self.runs and (record.attempts or record.handle):
+            known = record.handle or record.tenure.known_at_ms
+            self.runs[marker] = Run(record, Fate.YES if known else Fate.DOUBT, record.tenure.sends_end_ms)
+
+    def learn(self, made: Transition, terms: Terms, at_ms: int) -> None:
+        """Take what a step's fact proves, and then the POST that the step has ordered."""
+        if made.before is not None:
+            self._fact(made, made.before, at_ms + terms.admission_ms)
+        for effect in made.effects:
+            if isinstance(effect, Submit):
+                self._post(made.after, effect.not_after_ms + terms.policy.submit_timeout_ms + terms.admission_ms)
+
+    def drained(self, drain: Drain, released: bool, result: ThreadStep) -> None:
+        """Take what the end of a drain proves."""
+        if not released:
+            return
+        name, generation = drain.invocation.id, drain.invocation.generation
+        told = any(
+            isinstance(effect, Notify) and effect.notice.kind is NoticeKind.DRAIN_EXPIRED
+            for effect, _ in result.effects
+        )
+        if told:
+            self.released.add(name)
+        elif isinstance(getattr(result.transitions[0].event, "answer", None), Absent):
+            self._refute(marker_of(name, generation))
+
+    def _post(self, record: Invocation, bound_ms: int) -> None:
+        marker = marker_of(record.id, record.generation)
+        run = self.runs.get(marker)
+        before = Fate.NO if run is None else run.fate
+        fate = Fate.YES if before is Fate.YES else Fate.DOUBT
+        phase = Phase.RUNNING if run is None else run.phase
+        self.runs[marker] = Run(record, fate, bound_ms, phase, before)
+
+    def _fact(self, made: Transition, before: Invocation, shown_ms: int) -> None:
+        event, after = made.event, made.after
+        ident = getattr(event, "ident", None)
+        marker = marker_of(before.id, before.generation if ident is None else ident.generation)
+        answer = getattr(event, "answer", None)
+        if isinstance(event, e.FenceAnswered) and isinstance(answer, Fenced):
+            self.fenced.append(before)
+        elif _proves(event):
+            shown_ms = shown_ms if isinstance(event, e.SubmitAnswered | e.HandleLearned) else 0
+            self._prove(marker, before, _phase(event, answer), shown_ms)
+        elif isinstance(event, e.SubmitAnswered) and isinstance(answer, NotSent | Refused):
+            run = self.runs.get(marker)
+            # A no to an older order comes back as a stale answer, which is only counted.
+            if run is not None and before.leaf is Leaf.SU_SENDING and before.epoch == event.ident.epoch:
+                self.runs[marker] = replace(run, fate=run.before)
+        elif isinstance(event, e.ProbeAnswered) and isinstance(answer, Absent) and _believed(after, made):
+            self._refute(marker)
+
+    def _prove(self, marker: str, record: Invocation, phase: Phase | None, shown_ms: int) -> None:
+        run = self.runs.get(marker) or Run(record, Fate.YES)
+        shown_ms = min(run.bound_ms, shown_ms)
+        self.runs[marker] = replace(run, fate=Fate.YES, bound_ms=shown_ms, phase=phase or run.phase)
+
+    def _refute(self, marker: str) -> None:
+        run = self.runs.get(marker)
+        if run is not None and run.fate is Fate.DOUBT:
+            self.runs[marker] = replace(run, fate=Fate.NO)
+
+
+def _proves(event: e.ThreadEvent) -> bool:
+    """The remote has accepted what the event is about."""
+    answer = getattr(event, "answer", None)
+    if isinstance(event, e.HandleLearned | e.Progressed | e.AdoptOrdered):
+        return True
+    if isinstance(event, e.SubmitAnswered | e.RespondAnswered):
+        return isinstance(answer, Accepted)
+    return isinstance(answer, Present | Result | Confirmed)
+
+
+def _phase(event: e.ThreadEvent, answer: object) -> Phase | None:
+    """Where the run stands by this fact; None when it does not say."""
+    if isinstance(answer, Present | Accepted):
+        return answer.phase
+    if isinstance(event, e.FetchAnswered):
+        return Phase.COMPLETED
+    return Phase.CANCELLED if isinstance(answer, Confirmed) else None
+
+
+def _believed(after: Invocation, made: Transition) -> bool:
+    """The job took this absence for a proof."""
+    if after.failure is not None:
+        return after.failure.remote is RemoteFate.NONE
+    posts = any(isinstance(effect, Submit) for effect in made.effects)
+    return (posts or after.tenure.permit) and not after.resend

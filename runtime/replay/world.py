@@ -1,0 +1,289 @@
+"""The simulated world of one recorded thread: its remote as it was, and a new life of its job."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reattach.models.answers import Phase
+from reattach.models.codec import decode_thread, encode_thread
+from reattach.models.events import AdoptOrdered, Requested
+from reattach.models.identity import marker_of
+from reattach.models.invocation import Invocation
+from reattach.models.journal import JournalEntry
+from reattach.models.lifecycle import Leaf
+from reattach.models.outcomes import Notice, NoticeKind, Outcome
+from reattach.models.policy import Absence, Deduplication, Evidence, Terms
+from reattach.models.thread import ThreadState
+from reattach.runtime.driver import Key
+from reattach.runtime.replay.knowledge import Run
+from reattach.runtime.replay.past import Past, Point
+from reattach.runtime.simulation.chance import Chance
+from reattach.runtime.simulation.clock import Clock
+from reattach.runtime.simulation.faults import Faults
+from reattach.runtime.simulation.host import Host, Snapshot, Surroundings
+from reattach.runtime.simulation.job import Job
+from reattach.runtime.simulation.ledger import Broken, Ledger, name_of
+from reattach.runtime.simulation.mishaps import Mishaps
+from reattach.runtime.simulation.network import Network
+from reattach.runtime.simulation.people import People
+from reattach.runtime.simulation.remotes import (
+    ALIVE,
+    DEDUPLICATING,
+    FENCEABLE,
+    HANDLE_ONLY,
+    MARKER_LAST,
+    MARKER_LIST,
+    STATUS_ONLY,
+    Remote,
+    end,
+)
+from reattach.runtime.simulation.server import NOTHING, Server
+from reattach.runtime.simulation.source import Line, Source
+
+SETTLE_MS: Final = 3_600_000
+LOOK_MS: Final = 1_000
+HIDING: Final = Faults(hide=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One thing that happened in the continuation.
+
+    Args:
+        entry: a step of the new incarnation; None for what the outside world saw.
+        text: that, in words.
+    """
+
+    at_ms: int
+    entry: JournalEntry | None = None
+    text: str = ""
+
+
+class World:
+    """A remote, a job, and the clock of both.
+
+    Args:
+        now_ms: when the old incarnation died.
+    """
+
+    def __init__(self, past: Past, terms: Terms, now_ms: int, seed: int) -> None:
+        self.past, self.key, self.terms = past, past.key, terms
+        self.clock = Clock(now_ms)
+        self.mishaps = Mishaps(HIDING, Chance(seed))
+        self.story: list[Happened] = []
+        self.posts: Counter[str] = Counter()
+        self.ledger = _Account(self)
+        agent = self.key[0]
+        self.server = Server(
+            remote_of(terms, past), terms, self.clock, self.mishaps, self.ledger, lambda key: self.network.ended(key)
+        )
+        self.network = Network({agent: self.server}, {agent: terms}, self.clock, self.mishaps)
+        self.source = Source()
+        self.people = People({agent: self.server}, self.source, self.clock, self.mishaps, self.ledger, 0)
+        self.job: Job | None = None
+        self._generations: dict[str, int] = {}
+
+    def accepted(self, run: Run) -> None:
+        """The remote had accepted this run before the crash."""
+        memory = self.server.threads.get(self.key, NOTHING)
+        thread = self.server.remote.thread(run.record)
+        # Turns of a thread do not overlap: the one before had ended, whether it was seen or not.
+        for number, turn in enumerate(memory.turns):
+            if turn.thread == thread and turn.phase in ALIVE:
+                self._phase(number, Phase.COMPLETED)
+        if self.server.remote.staged:
+            self.server.create(self.key, run.record)
+        self.server.submit(self.key, run.record, run.bound_ms if run.bound_ms > self.clock.now_ms else 0)
+        number = len(self.server.threads[self.key].turns) - 1
+        if run.phase is not Phase.RUNNING:
+            self._phase(number, run.phase)
+
+    def under_way(self, run: Run) -> None:
+        """This POST of the old incarnation lands at the last moment."""
+        if self.server.remote.staged:
+            # Its sender is gone: nobody is left to send what follows.
+            self.clock.at(run.bound_ms - 1, self.server.create, self.key, run.record)
+        else:
+            self.clock.at(run.bound_ms - 1, self.server.submit, self.key, run.record, run.bound_ms)
+
+    def closed(self, records: Iterable[Invocation]) -> None:
+        """The remote had fenced the slots of these records."""
+        for record in records:
+            self.server.fence(self.key, record)
+
+    def run(self, point: Point, released: Iterable[str], *, opens_ms: int, lineage: bool) -> str:
+        """Open the job from a checkpoint, and let everything end.
+
+        Returns:
+            The property that broke, "" for none.
+        """
+        for name in released:
+            self.ledger.release(name)
+        self.ledger.committed = {outcome.invocation_id: outcome for outcome in point.outcomes}
+        self._write_input(opens_ms)
+        try:
+            self._until(opens_ms)
+            self._open(point, lineage)
+            return self._settle()
+        except Broken as error:
+            return str(error)
+        # Whatever the shipped code raises is a finding, and must not hide the other worlds.
+        except Exception as error:
+            return f"crash: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+    def accepts_of(self, name: str) -> int:
+        """How many submits of a call were accepted, over all its generations."""
+        return sum(count for marker, count in self.ledger.accepted.items() if name_of(marker) == name)
+
+    def outcome_of(self, name: str) -> str:
+        outcome = self.ledger.committed.get(name)
+        if outcome is None:
+            return "parked" if name in self._waiting() else "none"
+        failure = outcome.failure
+        return outcome.status.name.lower() + (f" ({failure.code.value})" if failure is not None else "")
+
+    def tell(self, text: str) -> None:
+        self.story.append(Happened(self.clock.now_ms, None, text))
+
+    def _phase(self, number: int, phase: Phase) -> None:
+        self.server.threads[self.key] = end(self.server.threads[self.key], number, phase)
+
+    def _write_input(self, opens_ms: int) -> None:
+        for at_ms, event in self.past.lines:
+            if at_ms > opens_ms + SETTLE_MS:
+                break
+            if isinstance(event, AdoptOrdered):
+                event = replace(event, handle=self._handle(marker_of(event.invocation_id, event.generation)))
+            self.source.append(Line(at_ms, self.key, event))
+
+    def _open(self, point: Point, lineage: bool) -> None:
+        self.mishaps.calm()
+        around = Surroundings(
+            self.clock,
+            self.mishaps,
+            self.network,
+            self.source,
+            {self.key[0]: self.terms},
+            self.ledger.emit,
+            self._notice,
+            self._entry,
+        )
+        self.job = Job(around, self._commit)
+        number = next(n for n in range(1, len(self.past.incarnations) + 2) if f"life-{n}" not in self.past.incarnations)
+        state = self._named(point.state)
+        snapshot = Snapshot(
+            0,
+            {} if state is None else {self.key: encode_thread(state)},
+            {} if state is None or not state.wake_at_ms else {self.key: state.wake_at_ms},
+            point.position,
+        )
+        self.job.lives, self.job.kept = number, [snapshot]
+        self.job.host = Host(around, number, snapshot, lineage)
+        if state is not None and state.active is not None:
+            self._generations[state.active.id] = state.active.generation
+        self.tell("a new incarnation opens")
+        self.job.start()
+
+    def _named(self, state: ThreadState | None) -> ThreadState | None:
+        """The state with the handles of this remote in place of the recorded one's."""
+        if state is not None and state.active is not None and state.active.handle:
+            return replace(state, active=self._renamed(state.active))
+        if state is not None and state.drain is not None and state.drain.invocation.handle:
+            return replace(state, drain=replace(state.drain, invocation=self._renamed(state.drain.invocation)))
+        return state
+
+    def _renamed(self, record: Invocation) -> Invocation:
+        return replace(record, handle=self._handle(marker_of(record.id, record.generation)))
+
+    def _handle(self, marker: str) -> str:
+        return self.server.handle_of(self.key, marker) or "r0"
+
+    def _entry(self, entry: JournalEntry) -> None:
+        self.story.append(Happened(entry.at_ms, entry))
+        self.posts[entry.invocation_id] += entry.effects.count("Submit")
+        known, self._generations[entry.invocation_id] = (
+            self._generations.get(entry.invocation_id),
+            entry.generation,
+        )
+        fell = entry.before is not None and entry.before.status.rank > entry.after.status.rank
+        if fell and known == entry.generation:
+            self.ledger.fail(entry.invocation_id, f"rank fell: {entry.invocation_id}")
+
+    def _notice(self, key: Key, notice: Notice) -> None:
+        self.tell(f"people are told: {notice.kind.value} {notice.invocation_id}")
+        # A parked call is left where it is: what people decide is not the job's doing.
+        if notice.kind is not NoticeKind.PARKED:
+            self.people.notice(key, notice)
+
+    def _commit(self, outcome: Outcome, went_back: bool) -> None:
+        said = self.ledger.committed.get(outcome.invocation_id)
+        retried = said is not None and said.generation < outcome.generation
+        self.ledger.commit(outcome, went_back or retried)
+        self.tell(f"final: {outcome.invocation_id} {self.outcome_of(outcome.invocation_id)}")
+
+    def _settle(self) -> str:
+        policy = self.terms.policy
+        limit = self.clock.now_ms + 2 * SETTLE_MS + policy.overlap_ms + self.terms.settle_ms + policy.drain_max_ms
+        left = self._left()
+        while left and self.clock.now_ms < limit:
+            self._until(self.clock.now_ms + LOOK_MS)
+            left = self._left()
+        return f"stuck: {', '.join(left)}" if left else ""
+
+    def _until(self, at_ms: int) -> None:
+        """Let everything happen that happens before; the clock may stop a little later."""
+        self.clock.at(at_ms, lambda: None)
+        while self.clock.now_ms < at_ms and self.clock.step():
+            pass
+
+    def _left(self) -> list[str]:
+        """What has not come to an end yet."""
+        asked = [line.event.request.invocation_id for line in self.source.lines if isinstance(line.event, Requested)]
+        waiting = self._waiting()
+        left = [name for name in asked if name not in self.ledger.committed and name not in waiting]
+        state = self._state()
+        if state is not None and state.drain is not None:
+            left.append(f"the thread, which waits for the run of {state.drain.invocation.id}")
+        return left
+
+    def _waiting(self) -> set[str]:
+        """Calls that wait for people, and those that queue behind one."""
+        state = self._state()
+        if state is None or state.active is None or state.active.leaf is not Leaf.SU_PARKED:
+            return set()
+        return {state.active.id, *(queued.request.invocation_id for queued in state.queue)}
+
+    def _state(self) -> ThreadState | None:
+        host = None if self.job is None else self.job.host
+        stored = None if host is None else host.states.get(self.key)
+        return None if stored is None else decode_thread(stored)
+
+
+class _Account(Ledger):
+    """A ledger that also tells the story."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(lambda: world.clock.now_ms)
+        self._world = world
+
+    def accept(self, marker: str, beside: list[str]) -> None:
+        if self._world.job is not None:
+            self._world.tell(f"the remote accepts {marker}")
+        super().accept(marker, beside)
+
+
+def remote_of(terms: Terms, past: Past) -> Remote:
+    """The model remote of these capabilities."""
+    able = terms.capabilities
+    if able.absence is Absence.BY_FENCE:
+        kind = FENCEABLE
+    elif able.evidence is Evidence.HANDLE_ONLY:
+        kind = HANDLE_ONLY
+    elif able.evidence is Evidence.CONTAINER:
+        kind = STATUS_ONLY
+    elif past.newest_only:
+        kind = MARKER_LAST
+    else:
+        kind = DEDUPLICATING if able.deduplication is Deduplication.KEY else MARKER_LIST
+    return replace(kind, capabilities=able)
