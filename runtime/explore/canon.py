@@ -11,9 +11,17 @@ that share a form):
 - The stamps of the quiet time, where an absence is not known by waiting.
 - Epochs and names of incarnations: only "current or not" and "own or foreign" are ever compared.
 - In a checkpoint the tenure's stamps and the wake-ups: a restore resets the one and is due at once
-  by the other. The permit and the fence are kept, so that a core that failed to reset them would
-  be seen.
+  by the other.
 - Checkpoints, once no crash is left to restore one.
+
+With `reduce`, which takes the core to be sound in a few respects and so is not for mutants, also:
+
+- Of a call that has not been taken over, in a checkpoint or after a restore, all but what the core
+  makes of it as it takes it over; it does that before all else.
+- Where nothing waits for a checkpoint: the order of checkpoints, those that hold what another one
+  holds or nothing at all, and whether a life was restored from the newest.
+- Answers to older orders that prove nothing. That they change nothing is not assumed but tried, in
+  every life that the search meets (`strangers`).
 """
 
 import hashlib
@@ -21,13 +29,16 @@ import marshal
 from collections.abc import Callable
 from typing import Any
 
-from reattach.models.events import Answered, Requested
+from reattach.fsm import step as core
+from reattach.fsm.env import Env
+from reattach.models.events import Answered, Requested, Restored
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Absence
 from reattach.models.request import Request
 from reattach.models.thread import ThreadState
 from reattach.runtime.explore.scenario import Scenario
+from reattach.runtime.explore.strangers import welcome
 from reattach.runtime.explore.world import Life, Post, Snapshot, World
 from reattach.runtime.simulation.remotes import Memory
 
@@ -39,9 +50,13 @@ _RUNNING = frozenset(leaf for leaf in Leaf if leaf.value.startswith("running"))
 
 
 class Canon:
-    """The forms of one scenario's worlds."""
+    """The forms of one scenario's worlds.
 
-    def __init__(self, scenario: Scenario) -> None:
+    Args:
+        met: told of every life whose form is new, with the time.
+    """
+
+    def __init__(self, scenario: Scenario, reduce: bool = True, met: Callable[[Life, int], None] | None = None) -> None:
         terms = scenario.terms
         policy = terms.policy
         self.policy = policy
@@ -55,6 +70,10 @@ class Canon:
         self._numbers: dict[Any, int] = {}
         self._seen: dict[tuple[int, int], tuple[object, int]] = {}
         self.writes_ahead = policy.submit_after.value == "checkpoint"
+        self.reduce = reduce
+        self.terms = terms
+        self._met = met
+        self._nothing = self._told(self._snapshot(0, Snapshot(None, 0, ())))
 
     def key(self, world: World) -> bytes:
         """8 bytes that stand for the form."""
@@ -63,18 +82,26 @@ class Canon:
     def form(self, world: World) -> tuple[int, ...]:
         """The form as numbers of the forms of its parts, the same for equal parts in one search."""
         now, left, number = world.now_ms, world.left, self._number
-        parts = [number(now, world.host, self._life), number(now, world.memory, self._memory), self._told(world.said)]
+        parts = [self._number_life(now, world.host), number(now, world.memory, self._memory), self._told(world.said)]
         for zombie in world.zombies:
-            parts += (-1, number(now, zombie, self._life), zombie.dies_at_ms - now)
+            parts += (-1, self._number_life(now, zombie), zombie.dies_at_ms - now)
         for post in world.posts:
             parts += (-2, *self._post(now, post, world))
         if world.triggered is not None:
             parts += (-3, number(now, world.triggered, self._snapshot))
         if left.crashes:
             parts += (-4, left.crashes, left.checkpoints, left.zombies)
-            parts += [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
+            kept = [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
+            parts += kept if self.writes_ahead or not self.reduce else sorted({*kept, self._nothing})
         parts += (left.losses, self._told(tuple(self._asked(now, request) for request in self.asked)))
         return tuple(parts)
+
+    def _number_life(self, now: int, life: Life) -> int:
+        known = len(self._numbers)
+        made = self._number(now, life, self._life)
+        if made >= known and self._met is not None:
+            self._met(life, now)
+        return made
 
     def _number(self, now: int, part: Any, form: Callable[[int, Any], Any]) -> int:
         found = self._seen.get((id(part), now))
@@ -102,11 +129,15 @@ class Canon:
         return (
             self._thread(now, life.state, life),
             max(0, life.opened_ms + (self.quiet if self.waits else self.admission) - now),
-            life.lineage,
+            life.lineage and (self.writes_ahead or not self.reduce),
             life.position,
             life.recovering,
             None if read is None else (type(read.effect).__name__, self._about(read.inv), read.inv.handle),
-            tuple(self._answer(answer, epoch) for answer in life.inbox),
+            tuple(
+                self._answer(answer, epoch)
+                for answer in life.inbox
+                if not self.reduce or answer.ident.epoch == epoch or welcome(life.state, answer)
+            ),
             life.hold is not None,
             life.emitted,
         )
@@ -164,6 +195,8 @@ class Canon:
 
     def _call(self, now: int, inv: Invocation, life: Life | None) -> tuple[Any, ...]:
         policy = self.policy
+        if self.reduce and not owns(inv, life) and not inv.leaf.terminal:
+            inv, life = self._taken_over(now, inv, life), None
         tenure = inv.tenure
         failure = inv.failure
         return (
@@ -187,6 +220,10 @@ class Canon:
             tenure.fenced,
             *(self._stamps(now, inv, life) if life is not None else ()),
         )
+
+    def _taken_over(self, now: int, inv: Invocation, life: Life | None) -> Invocation:
+        name, opened_ms, lineage = ("", now, False) if life is None else (life.name, life.opened_ms, life.lineage)
+        return core.step(inv, Restored(), Env(now, opened_ms, name, self.terms, lineage)).invocation
 
     def _stamps(self, now: int, inv: Invocation, life: Life) -> tuple[Any, ...]:
         tenure = inv.tenure

@@ -24,10 +24,11 @@ from reattach.models.events import (
 from reattach.models.invocation import Invocation
 from reattach.runtime.explore.checks import check_outcome, check_step, said_of
 from reattach.runtime.explore.scenario import Scenario, Violation
+from reattach.runtime.explore.strangers import welcome
 from reattach.runtime.explore.world import Life, Post, Read, Said, Snapshot
 from reattach.runtime.simulation.remotes import Memory
 
-STALE_MAX = 1
+STRANGERS_MAX = 1
 KEPT_MAX = 200_000
 RESTORED, TIME, INPUT = -1, -2, -3
 
@@ -41,12 +42,17 @@ class Fed(NamedTuple):
 
 
 class Lives:
-    """The lives of one scenario."""
+    """The lives of one scenario.
 
-    def __init__(self, scenario: Scenario) -> None:
+    Args:
+        reduce: leave out answers that have become strangers; see `strangers`.
+    """
+
+    def __init__(self, scenario: Scenario, reduce: bool = True) -> None:
         self.scenario = scenario
         self.terms = scenario.terms
         self.remote = scenario.remote
+        self.reduce = reduce
         self._kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def fact(self, life: Life, which: int) -> ThreadEvent:
@@ -77,7 +83,7 @@ class Lives:
         if kept is None:
             assert life.read is not None
             after, answer = self._answer(life.read, memory)
-            heard = hear(life._replace(read=None), answer)
+            heard = hear(life._replace(read=None), answer, self.reduce)
             kept = self._keep(key, (life, memory, (heard, after, answer)))
         served: tuple[Life, Memory, Answered] = kept[2]
         return served
@@ -89,7 +95,7 @@ class Lives:
         if kept is None:
             assert life.read is not None
             answer = _nothing(life.read)
-            kept = self._keep(key, (life, (hear(life._replace(read=None), answer), answer)))
+            kept = self._keep(key, (life, (hear(life._replace(read=None), answer, self.reduce), answer)))
         given: tuple[Life, Answered] = kept[1]
         return given
 
@@ -98,7 +104,7 @@ class Lives:
         key = (id(life), answer)
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._keep(key, (life, hear(life, answer)))
+            kept = self._keep(key, (life, hear(life, answer, self.reduce)))
         heard: Life = kept[1]
         return heard
 
@@ -163,7 +169,7 @@ class Lives:
                 case _:
                     assert inv is not None
                     life = life._replace(read=Read(effect, inv))
-        return Fed(tidy(life), tuple(posts), tuple(news))
+        return Fed(tidy(life, self.reduce), tuple(posts), tuple(news))
 
     def _step(self, life: Life, event: ThreadEvent, now_ms: int) -> ThreadStep:
         """One step of the shipped core; worked out once for all lives that differ outside of their state."""
@@ -199,28 +205,23 @@ class Lives:
         raise NotImplementedError(type(read.effect).__name__)
 
 
-def hear(life: Life, answer: Answered) -> Life:
+def hear(life: Life, answer: Answered, reduce: bool = False) -> Life:
     """Put an answer into the inbox."""
-    return tidy(life._replace(inbox=(*life.inbox, answer)))
+    return tidy(life._replace(inbox=(*life.inbox, answer)), reduce)
 
 
-def tidy(life: Life) -> Life:
-    """Forget what cannot matter: reads of older orders, and all but the newest stale answers."""
+def tidy(life: Life, reduce: bool = False) -> Life:
+    """Forget what cannot matter: reads of older orders, and strangers, of which a plain search keeps the newest."""
     epoch = life.epoch
     read, hold, inbox = life.read, life.hold, life.inbox
     if read is not None and read.effect.ident.epoch != epoch:
         read = None
     if hold is not None and hold.epoch != epoch:
         hold = None
-    stale = sum(1 for answer in inbox if answer.ident.epoch != epoch) - STALE_MAX
-    if stale > 0:
-        kept: list[Answered] = []
-        for answer in inbox:
-            if answer.ident.epoch != epoch and stale > 0:
-                stale -= 1
-            else:
-                kept.append(answer)
-        inbox = tuple(kept)
+    strangers = [a for a in inbox if a.ident.epoch != epoch and not welcome(life.state, a)]
+    if len(strangers) > (0 if reduce else STRANGERS_MAX):
+        gone = strangers if reduce else strangers[:-STRANGERS_MAX]
+        inbox = tuple(answer for answer in inbox if not any(answer is one for one in gone))
     if read is life.read and hold is life.hold and inbox is life.inbox:
         return life
     return life._replace(read=read, inbox=inbox, hold=hold)

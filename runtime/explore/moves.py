@@ -15,6 +15,7 @@ from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.runtime.explore.checks import check_accepted, check_said
 from reattach.runtime.explore.lives import INPUT, RESTORED, TIME, Lives
 from reattach.runtime.explore.scenario import START_MS, Move, Scenario, Violation, first, settled
+from reattach.runtime.explore.strangers import welcome
 from reattach.runtime.explore.world import Life, Post, Said, Snapshot, World
 from reattach.runtime.simulation.remotes import ALIVE, Memory, end, reveal
 
@@ -24,13 +25,17 @@ _BUSY = Failure(FailureCode.REJECTED, "too many requests", RemoteFate.NONE, retr
 
 
 class Moves:
-    """All moves of one scenario."""
+    """All moves of one scenario.
 
-    def __init__(self, scenario: Scenario) -> None:
+    Args:
+        reduce: as the search's.
+    """
+
+    def __init__(self, scenario: Scenario, reduce: bool = True) -> None:
         self.scenario = scenario
         self.remote = scenario.remote
         self.terms = scenario.terms
-        self.lives = Lives(scenario)
+        self.lives = Lives(scenario, reduce)
         self.memories: dict[Memory, Memory] = {}
 
     def of(self, world: World, clean_crash: bool = True) -> list[Move]:
@@ -82,7 +87,7 @@ class Moves:
         try:
             fed = self.lives.feed(life, which, world.now_ms)
             if which >= 0:
-                world = self._ended(world, life.inbox[which])
+                world = self._ended(world, life, life.inbox[which])
             for said in fed.said:
                 world = self._said(world, life, said)
         except Violation as broken:
@@ -95,9 +100,11 @@ class Moves:
         check_said(said, world.said, world.memory, life, self.scenario.same_outcome)
         return world if said in world.said else world._replace(said=tuple(sorted((*world.said, said))))
 
-    def _ended(self, world: World, answer: Answered) -> World:
+    def _ended(self, world: World, life: Life, answer: Answered) -> World:
         """The sender has its answer: what the remote took shows an admission bound later at the latest."""
         if not isinstance(answer, SubmitAnswered) or all(t.hidden_until_ms == 0 for t in world.memory.turns):
+            return world
+        if answer.ident.epoch != life.epoch and not welcome(life.state, answer):
             return world
         bound = world.now_ms + self.terms.admission_ms
         marker = marker_of(answer.ident.invocation_id, answer.ident.generation)

@@ -11,10 +11,12 @@ import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from reattach.runtime.explore.canon import Canon
 from reattach.runtime.explore.moves import Moves, same_after_crash
 from reattach.runtime.explore.scenario import Move, Scenario, Violation, first, settled
+from reattach.runtime.explore.strangers import check_strangers
 from reattach.runtime.explore.world import World
 
 NONE = 0xFFFFFFFF
@@ -56,10 +58,13 @@ def search(
 
     Args:
         violations_max: stop after so many different properties were found broken.
+        reduce: visit one world for many that have the same future, by what is proven of the core as it ships;
+            without, nothing is taken for granted.
         progress: told (states, edges, depth) after each layer.
     """
     began = time.monotonic()
-    moves, canon = Moves(scenario), Canon(scenario)
+    moves = Moves(scenario, reduce)
+    canon = Canon(scenario, reduce, partial(check_strangers, terms=scenario.terms) if reduce else None)
     start = first(scenario)
     index: dict[bytes, int] = {canon.key(start): 0}
     parents, ordinals = array("I", [NONE]), array("H", [0])
@@ -77,10 +82,15 @@ def search(
                 after = move.world
                 if isinstance(after, Violation):
                     if after.name not in found:
-                        path = trace(scenario, parents, ordinals, number, ordinal)
+                        path = trace(scenario, parents, ordinals, number, ordinal, reduce)
                         found[after.name] = Found(after.name, after.text, path)
                     continue
-                key = canon.key(after)
+                try:
+                    key = canon.key(after)
+                except Violation as broken:
+                    path = trace(scenario, parents, ordinals, number, ordinal, reduce)
+                    found.setdefault(broken.name, Found(broken.name, broken.text, path))
+                    continue
                 target = index.get(key)
                 if target is None:
                     target = len(index)
@@ -107,7 +117,9 @@ def search(
         if stuck:
             number = alive.index(0)
             found["stuck"] = Found(
-                "stuck", f"{stuck} worlds from which no end is reachable", trace(scenario, parents, ordinals, number)
+                "stuck",
+                f"{stuck} worlds from which no end is reachable",
+                trace(scenario, parents, ordinals, number, None, reduce),
             )
     return Searched(
         len(index), edges, time.monotonic() - began, depth, sum(goals), stuck, complete, list(found.values())
@@ -139,14 +151,19 @@ def reach_back(count: int, sources: array[int], targets: array[int], goals: byte
 
 
 def trace(
-    scenario: Scenario, parents: array[int], ordinals: array[int], number: int, last: int | None = None
+    scenario: Scenario,
+    parents: array[int],
+    ordinals: array[int],
+    number: int,
+    last: int | None = None,
+    reduce: bool = True,
 ) -> list[Move]:
     """Play the moves that lead to a world once more."""
     way: list[int] = [] if last is None else [last]
     while parents[number] != NONE:
         way.append(ordinals[number])
         number = parents[number]
-    moves = Moves(scenario)
+    moves = Moves(scenario, reduce)
     world = first(scenario)
     path = [Move(("start",), False, world)]
     for ordinal in reversed(way):

@@ -53,7 +53,7 @@ def judge(mutant: Mutant) -> Verdict:
     """Try one mutant; it is killed only by the property that it was made to break."""
     began = time.process_time()
     with mutant.world(), mutant.apply():
-        searched = search(mutant.trial, states_max=STATES_MAX, liveness=mutant.finds == "stuck")
+        searched = search(mutant.trial, states_max=STATES_MAX, liveness=mutant.finds == "stuck", reduce=False)
     seconds = round(time.process_time() - began, 2)
     for found in searched.violations:
         if found.name == mutant.finds:
@@ -66,7 +66,7 @@ def judge(mutant: Mutant) -> Verdict:
 def control(mutant: Mutant, states_max: int) -> Searched:
     """Let the unbroken code go through the same trial."""
     with mutant.world():
-        return search(mutant.trial, states_max=states_max, liveness=mutant.finds == "stuck")
+        return search(mutant.trial, states_max=states_max, liveness=mutant.finds == "stuck", reduce=False)
 
 
 def where(trial: Scenario) -> str:
