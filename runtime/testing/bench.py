@@ -27,6 +27,7 @@ class Bench(RuleBasedStateMachine):
         super().__init__()
         self.remote = self.make_remote()
         self.job = Job(self.remote)
+        self.outages = self.repeats = 0
 
     def make_remote(self) -> RemoteUnderTest:
         """Make the remote of one example; subclasses say which."""
@@ -45,6 +46,11 @@ def when(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:
     so there every rule may be chosen, and one that finds nothing to do does nothing.
     """
     return precondition(lambda machine: machine.remote.unsteady or bool(condition(machine)))
+
+
+def when_steady(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:
+    """Choose a rule only where time is virtual, where it can do something."""
+    return precondition(lambda machine: not machine.remote.unsteady and bool(condition(machine)))
 
 
 def when_model(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:

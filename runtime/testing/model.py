@@ -14,7 +14,8 @@ from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.models.policy import Absence, Deduplication, Policy, SubmitAfter, Terms
 from reattach.models.request import Request
 from reattach.runtime.simulation.ledger import name_of
-from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, end, result_of, reveal
+from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, result_of, reveal
+from reattach.runtime.simulation.remotes import end as ended
 from reattach.runtime.testing.remote import Facts, RemoteUnderTest
 
 # Every span is one unit, or a few: what can only happen on a limit then happens often.
@@ -80,7 +81,7 @@ class ModelRemote(RemoteUnderTest):
     def carry(self, effect: RemoteEffect, inv: Invocation, *, step: int, by_ms: int) -> Facts | None:
         ident = effect.ident
         if self._calm:
-            self._finish_all()
+            self.finish()
         match effect:
             case Submit():
                 if self.remote.staged and step == 0:
@@ -139,6 +140,10 @@ class ModelRemote(RemoteUnderTest):
             if 0 < turn.hidden_until_ms <= to_ms:
                 self.memory = reveal(self.memory, number)
 
+    def finish(self) -> None:
+        for number in self.alive():
+            self.end(number, Phase.COMPLETED)
+
     def calm(self) -> None:
         self._calm = True
 
@@ -163,9 +168,9 @@ class ModelRemote(RemoteUnderTest):
             and self.now_ms >= self.runs[n].accepted_at_ms + promised
         ]
 
-    def finish(self, number: int, phase: Phase) -> None:
+    def end(self, number: int, phase: Phase) -> None:
         """A run ends, or stops to ask a question."""
-        self.memory = end(self.memory, number, phase)
+        self.memory = ended(self.memory, number, phase)
         self._asked[number] += phase is Phase.AWAITING_INPUT
 
     def show(self, number: int) -> None:
@@ -175,10 +180,6 @@ class ModelRemote(RemoteUnderTest):
         turns = list(self.memory.turns)
         turns[number] = _FORGOTTEN
         self.memory = self.memory._replace(turns=tuple(turns))
-
-    def _finish_all(self) -> None:
-        for number in self.alive():
-            self.finish(number, Phase.COMPLETED)
 
     def _probe(self, inv: Invocation) -> ProbeAnswer:
         found = self.remote.probe(self.memory, inv)
@@ -210,5 +211,5 @@ class ModelRemote(RemoteUnderTest):
         if response.question_id != found.question_id:
             text = f"the answer to {response.question_id} reached {inv.id} when {found.question_id} was open"
             self._seen.append(("wrong question", "", text))
-        self.finish(int(found.handle[1:]), Phase.RUNNING)
+        self.end(int(found.handle[1:]), Phase.RUNNING)
         return Accepted(found.handle)

@@ -79,6 +79,9 @@ class RemoteUnderTest:
     def pass_time(self, from_ms: int, to_ms: int) -> None:
         """Time passes: at least so much of it, for the remote too."""
 
+    def finish(self) -> None:
+        """Let the runs that there are come to their end, where that can be ordered."""
+
     def calm(self) -> None:
         """From now on nothing goes wrong any more, and every run comes to its end."""
 

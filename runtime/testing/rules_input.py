@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from reattach.models.events import (
     AbandonOrdered,
@@ -21,16 +21,24 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
 from reattach.runtime.testing.bench import Bench, pick, places, when
+from reattach.runtime.testing.course import move
 from reattach.runtime.testing.job import AGENT
 from reattach.runtime.testing.life import Line
 
 CALLS_MAX: Final = 3
-LINES_MAX: Final = 12
+LINES_MAX: Final = 8
 HURRY_MS: Final = 8
 
 
 class InputRules(Bench):
     """What comes in."""
+
+    @initialize(shared=st.booleans(), moves=st.integers(0, 12))
+    def the_job_starts(self, shared: bool, moves: int) -> None:
+        """With one call, on its way or not."""
+        self.a_request_arrives(shared, hurry=False)
+        for _ in range(moves):
+            move(self.job)
 
     @when(lambda m: len(m.job.account.requests) < CALLS_MAX)
     @rule(shared=st.booleans(), hurry=st.sampled_from((False, False, False, True)))
@@ -52,7 +60,7 @@ class InputRules(Bench):
         )
         self.job.append(Line(request_key(request), Requested(request)))
 
-    @when(lambda m: m.job.lines)
+    @when(lambda m: m._room())
     @rule(which=places())
     def a_line_is_delivered_again(self, which: int) -> None:
         """A request or an order stands in the input once more."""
@@ -60,7 +68,7 @@ class InputRules(Bench):
         if line is not None:
             self._append(line)
 
-    @when(lambda m: m.job.account.requests)
+    @when(lambda m: m._room())
     @rule(which=places())
     def an_id_comes_with_another_payload(self, which: int) -> None:
         request = pick(list(self.job.account.requests.values()), which)
@@ -68,7 +76,7 @@ class InputRules(Bench):
             other = replace(request, message=b'"another message"')
             self._append(Line(request_key(request), Requested(other)))
 
-    @when(lambda m: m.job.account.requests)
+    @when(lambda m: m._room())
     @rule(which=places(), generation=st.sampled_from((0, 0, 1)))
     def a_cancel_is_ordered(self, which: int, generation: int) -> None:
         """For the generation that the call is at, or for the next one."""
@@ -77,7 +85,7 @@ class InputRules(Bench):
             at = next((inv.generation for _, inv in self._active() if inv.request == request), 1)
             self._append(Line(request_key(request), CancelOrdered(request.invocation_id, at + generation)))
 
-    @when(lambda m: m._asking())
+    @when(lambda m: m._room() and m._asking())
     @rule(which=places(), version=st.integers(1, 2))
     def a_response_is_given(self, which: int, version: int) -> None:
         """Somebody answers what a call asks, perhaps in two minds."""
@@ -88,7 +96,7 @@ class InputRules(Bench):
             event = ResponseGiven(inv.id, inv.generation, response, inv.question_id, b'"yes"')
             self._append(Line(key, event))
 
-    @when(lambda m: m._active())
+    @when(lambda m: m._room() and m._active())
     @rule(which=places(), what=st.sampled_from(("resubmit", "abandon", "adopt")))
     def an_operator_decides(self, which: int, what: str) -> None:
         """A call that is parked gets its decision; any other one must refuse it."""
@@ -106,8 +114,11 @@ class InputRules(Bench):
             order = ResubmitOrdered(inv.id, inv.generation, self.job.now_ms)
         self._append(Line(key, order))
 
+    def _room(self) -> bool:
+        return 0 < len(self.job.lines) < LINES_MAX
+
     def _append(self, line: Line) -> None:
-        if len(self.job.lines) < LINES_MAX:
+        if self._room():
             self.job.append(line)
 
     def _active(self) -> list[tuple[Key, Invocation]]:

@@ -1,14 +1,27 @@
 """Rules of the job: its steps, its checkpoints, its crashes, and time."""
 
+from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from reattach.runtime.testing.bench import Bench, pick, places, when
+from reattach.runtime.testing.bench import Bench, pick, places, when, when_steady
 from reattach.runtime.testing.course import forward, move
+from reattach.runtime.testing.job import Job
 
+CRASHES_MAX: Final = 3
+OUTAGES_MAX: Final = 1
 ZOMBIES_MAX: Final = 2
+TRIGGERED_MAX: Final = 2
+MOVES_MAX: Final = 40
+MILESTONES: Final[dict[str, Callable[[Job], bool]]] = {
+    "a send is due": lambda job: any(x.leaves_by_ms for x in job.wire.exchanges),
+    "a send is under way": lambda job: any(x.sends and not x.leaves_by_ms for x in job.wire.exchanges),
+    "a send is answered": lambda job: any(x.sends and x.facts is not None for x in job.wire.exchanges),
+    "a question is answered": lambda job: any(not x.sends and x.facts is not None for x in job.wire.exchanges),
+    "a call has ended": lambda job: len(job.host.emitted) >= len(job.account.requests),
+}
 BACK: Final = {"newest": 0, "older": 1, "nothing": 10**6}
 _checkpoints = st.sampled_from(("newest", "newest", "older", "nothing"))
 _zombies = st.sampled_from((False, False, True))
@@ -36,14 +49,25 @@ class JobRules(Bench):
             self.job.apply(zombie, fact)
             self.job.check()
 
-    @when(lambda m: m.job.host.timers or m.job.lines)
-    @rule(moves=st.integers(1, 8))
+    @when(lambda m: m.job.lines)
+    @rule(moves=st.integers(1, 12))
     def the_job_goes_on(self, moves: int) -> None:
         """For a while everything happens in its natural order."""
-        for _ in range(moves):
-            if not move(self.job):
+        self._go_on(moves)
+
+    @when(lambda m: m.job.lines)
+    @rule(until=st.sampled_from(tuple(MILESTONES)))
+    def the_job_goes_on_until(self, until: str) -> None:
+        """Everything happens in its natural order up to where it becomes interesting."""
+        job, reached = self.job, MILESTONES[until]
+        if until == "a call has ended":
+            self.remote.finish()
+        for _ in range(MOVES_MAX):
+            if not move(job):
                 return
-            self.job.check()
+            job.check()
+            if reached(job):
+                return
 
     @rule(until=st.sampled_from(("a tick", "the next wake-up", "the last moment")))
     def time_passes(self, until: str) -> None:
@@ -56,16 +80,22 @@ class JobRules(Bench):
         }[until]
         job.advance(min(instants, default=job.now_ms + 1))
 
-    @when(lambda m: not m.remote.unsteady)
+    @when_steady(lambda m: m.job.lives > 1 and m.outages < OUTAGES_MAX)
     @rule(of=st.sampled_from(("deadlines", "memory")))
     def an_outage_outlasts(self, of: str) -> None:
         """So much time passes that calls are overdue, or that the remote may have forgotten them."""
+        self.outages += 1
         terms = self.remote.terms
         self.job.advance(self.job.now_ms + (terms.policy.deadline_ms if of == "deadlines" else terms.memory_ms))
 
-    @rule()
-    def a_checkpoint_is_triggered(self) -> None:
-        self.job.trigger()
+    @when(lambda m: m.job.host.states and len(m.job.triggered) < TRIGGERED_MAX)
+    @rule(at_once=st.booleans())
+    def a_checkpoint_is_triggered(self, at_once: bool) -> None:
+        """It completes at once, or later, or never."""
+        if len(self.job.triggered) < TRIGGERED_MAX:
+            self.job.trigger()
+            if at_once:
+                self.job.complete(len(self.job.triggered) - 1)
 
     @when(lambda m: m.job.triggered)
     @rule(which=places())
@@ -74,11 +104,14 @@ class JobRules(Bench):
         if self.job.triggered:
             self.job.complete(which % len(self.job.triggered))
 
-    @rule(restore=_checkpoints, zombie=_zombies)
-    def the_host_crashes(self, restore: str, zombie: bool) -> None:
-        """Before its next step, wherever it stands."""
+    @when(lambda m: m.job.lines and m.job.lives <= CRASHES_MAX)
+    @rule(moves=st.integers(0, 6), restore=_checkpoints, zombie=_zombies)
+    def the_host_crashes(self, moves: int, restore: str, zombie: bool) -> None:
+        """Before its next step, wherever it stands then."""
+        self._go_on(moves)
         self._crash(restore, zombie)
 
+    @when(lambda m: m.job.lines and m.job.lives <= CRASHES_MAX)
     @rule(
         after=st.sampled_from(("the step", "the snapshot", "the effect", "the answer")),
         restore=_checkpoints,
@@ -108,7 +141,15 @@ class JobRules(Bench):
             job.check()
         self._crash(restore, zombie)
 
+    def _go_on(self, moves: int) -> None:
+        for _ in range(moves):
+            if not move(self.job):
+                return
+            self.job.check()
+
     def _crash(self, restore: str, zombie: bool) -> None:
         job = self.job
+        if job.lives > CRASHES_MAX:
+            return
         job.crash(BACK[restore], zombie=zombie and len(job.zombies) < ZOMBIES_MAX)
         job.check()

@@ -1,5 +1,7 @@
 """Rules of the network and of the remote: when a request arrives, what becomes of its answer."""
 
+from typing import Final
+
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -8,6 +10,8 @@ from reattach.models.effects import Submit, Watch
 from reattach.models.events import Progressed
 from reattach.runtime.testing.bench import Bench, pick, places, when, when_model
 from reattach.runtime.testing.wire import Exchange, handle_in
+
+REPEATS_MAX: Final = 4
 
 
 class WireRules(Bench):
@@ -83,12 +87,13 @@ class WireRules(Bench):
         if x is not None:
             self.job.wire.handle_first(x)
 
-    @when(lambda m: m.job.wire.heard)
+    @when(lambda m: m.job.wire.heard and m.repeats < REPEATS_MAX)
     @rule(which=places())
     def an_answer_arrives_again(self, which: int) -> None:
         """A second time, or after a restore at somebody who never asked."""
         wire = self.job.wire
-        if wire.heard:
+        if wire.heard and self.repeats < REPEATS_MAX:
+            self.repeats += 1
             wire.hear_again(self.job.host, which % len(wire.heard))
 
     @when(lambda m: m._streams())
@@ -106,7 +111,7 @@ class WireRules(Bench):
         if how == "asks" and not self.remote.terms.capabilities.responds:
             how = "completes"
         phase = {"completes": Phase.COMPLETED, "asks": Phase.AWAITING_INPUT}.get(how, Phase.FAILED)
-        self.model.finish(number, phase)
+        self.model.end(number, phase)
         self.job.tell(f"the remote: {self.model.runs[number].marker} {how}")
 
     @when_model(lambda m: m.model.hidden())
