@@ -94,6 +94,11 @@ def writes_ahead(d: Draft) -> bool:
     return d.policy.submit_after is SubmitAfter.CHECKPOINT
 
 
+def elder(d: Draft) -> bool:
+    """An earlier life of the job, or a zombie of it, may have had this request, and gone further with it."""
+    return d.asked_at_ms <= d.env.opened_ms + d.policy.overlap_ms + d.policy.skew_max_ms
+
+
 def never_sent(d: Draft) -> bool:
     """No earlier life of the job can have sent this call's POST (write-ahead only).
 
@@ -101,10 +106,8 @@ def never_sent(d: Draft) -> bool:
     POST go. Without proof that the job was restored from its own latest checkpoint, only a request that is
     younger than every earlier life qualifies.
     """
-    if not writes_ahead(d):
-        return False
-    eldest = d.env.opened_ms + d.policy.overlap_ms + d.policy.skew_max_ms
-    return d.env.lineage or d.asked_at_ms > eldest
+    # A line that is older than the tombstones may be one that has ended long ago, in this very life.
+    return writes_ahead(d) and remembered(d) and (d.env.lineage or not elder(d))
 
 
 def permitted(d: Draft) -> bool:
@@ -162,9 +165,14 @@ def too_large(d: Draft) -> bool:
 
 
 def retries(d: Draft) -> bool:
-    """The remote's own failure may be retried as a new generation."""
+    """The remote's own failure may be retried as a new generation.
+
+    A call that is closing opens none, unless an earlier life may have done so already: then the new
+    generation is asked about, and closed from there.
+    """
     failure = d.answer.failure if isinstance(d.answer, Present) else None
-    return failure is not None and failure.retryable and d.generation < d.policy.generations_max and not closing(d)
+    retryable = failure is not None and failure.retryable and d.generation < d.policy.generations_max
+    return retryable and (not closing(d) or elder(d))
 
 
 def same_question(d: Draft) -> bool:

@@ -223,8 +223,13 @@ def open_generation(d: Draft) -> None:
 
 
 def count_from_order(d: Draft) -> None:
-    """The remote's memory of the new generation is counted from the operator's order."""
+    """The remote's memory of the new generation is counted from the operator's order.
+
+    That holds only for a number that nobody but an operator can open: a life that was undone may
+    have reached every other one by retries of its own.
+    """
     assert isinstance(d.event, ResubmitOrdered)
+    d.generation = max(d.generation, d.policy.generations_max + 1)
     d.asked_at_ms = max(d.asked_at_ms, d.event.ordered_at_ms)
 
 

@@ -31,6 +31,7 @@ from tests.fsm.making import (
     FENCED,
     KEYED,
     OPENED,
+    POLICY,
     QUIET,
     blind,
     env,
@@ -373,6 +374,15 @@ class TestWriteAhead:
         young = step(begin(request(), env(of=blind())), TimeReached(), env(of=blind(), opened=OPENED - 5_001))
         assert young.invocation.leaf is Leaf.SU_HOLDING
 
+    @pytest.mark.parametrize("lineage", [True, False])
+    def test_a_line_that_is_older_than_the_tombstones_is_not_fresh(self, lineage: bool) -> None:
+        """It may have ended long ago in this very life, so that neither lineage nor youth is proof."""
+        of = blind(tombstone_ttl_ms=60_000)
+        late = env(OPENED + 60_000, of=of, opened=OPENED - 5_001, lineage=lineage)
+        assert started(late).invocation.leaf is Leaf.SU_PARKED
+        in_time = env(QUIET, of=of, opened=OPENED - 5_001, lineage=lineage)
+        assert started(in_time).invocation.leaf is Leaf.SU_HOLDING
+
 
 class TestAmbiguous:
     def at(self, **policy: object) -> object:
@@ -416,6 +426,14 @@ class TestAmbiguous:
         assert step(call, ResubmitOrdered(call.id, 1, QUIET), at).invocation.generation == 2
         assert step(call, AdoptOrdered(call.id, 1, "run-9"), at).invocation.handle == "run-9"
         assert step(call, AbandonOrdered(call.id, 1), at).invocation.leaf is Leaf.FAILED
+
+    @pytest.mark.parametrize(("generations_max", "opened"), [(1, 2), (3, 4)])
+    def test_an_order_opens_a_generation_that_no_retry_can_reach(self, generations_max: int, opened: int) -> None:
+        """A life that was undone may have retried up to the limit, by itself and unknown here."""
+        at = env(of=blind(generations_max=generations_max), lineage=True)
+        call = self.park(generations_max=generations_max).invocation
+        again = step(call, ResubmitOrdered(call.id, 1, QUIET), at).invocation
+        assert again.generation == opened
 
     def test_a_redelivered_resubmit_finds_what_it_started(self) -> None:
         """The state before the order is restored, and the order comes again."""
@@ -550,6 +568,28 @@ class TestGenerations:
         asked = started(at).invocation
         result = probed(asked, present(Phase.FAILED, failure=remote_failure(True)), at)
         assert outcome(result).failure.code is FailureCode.REMOTE_FAILED  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize("end", ["cancel", "deadline"])
+    def test_a_call_that_closes_asks_about_a_retry_of_an_earlier_life(self, end: str) -> None:
+        """That life may have seen the same failure before the cancel or the deadline, and gone on."""
+        of = terms(generations_max=2)
+        when = QUIET + (POLICY.deadline_ms if end == "deadline" else 0)
+        for opened, leaf in ((OPENED, Leaf.NS_QUIET), (OPENED - 5_001, Leaf.FAILED)):
+            at = env(QUIET, of=of, opened=opened)
+            asked = started(at).invocation
+            if end == "cancel":
+                asked = step(asked, CancelOrdered(asked.id, 1), at).invocation
+            then = env(when, of=of, opened=opened)
+            call = probed(asked, present(Phase.FAILED, failure=remote_failure(True)), then).invocation
+            assert call.leaf is leaf
+        at = env(QUIET, of=of)
+        asked = step(started(at).invocation, CancelOrdered("call-1", 1), at).invocation
+        opened_next = probed(asked, present(Phase.FAILED, failure=remote_failure(True)), at).invocation
+        later = env(opened_next.wake_at_ms, of=of)
+        asking = step(opened_next, TimeReached(), later)
+        assert names(asking.effects) == ["Probe"]
+        ended = outcome(probed(asking.invocation, Absent(), later))
+        assert (ended.generation, ended.failure.remote) == (2, RemoteFate.NONE)  # type: ignore[union-attr]
 
     def test_the_next_generation_has_a_new_remote_identity(self) -> None:
         at = env(of=terms(generations_max=2))
