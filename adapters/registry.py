@@ -10,12 +10,21 @@ from typing import Final
 import httpx
 
 from reattach.adapters.contract import Adapter, AgentConfig
+from reattach.adapters.http_job import HttpJobAdapter
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.errors import ConfigError
 
 GROUP: Final = "reattach.adapters"
 
-_BUILT_IN: Final[dict[str, type[Adapter]]] = {ThreadAdapter.protocol: ThreadAdapter}
+_BUILT_IN: Final[dict[str, type[Adapter]]] = {
+    HttpJobAdapter.protocol: HttpJobAdapter,
+    ThreadAdapter.protocol: ThreadAdapter,
+}
+
+
+def built_in() -> tuple[str, ...]:
+    """Name the protocols that this package brings, in order."""
+    return tuple(sorted(_BUILT_IN))
 
 
 def known() -> tuple[str, ...]:

@@ -203,8 +203,14 @@ def reads_late(after_s: float) -> Callable[[Server, socket.socket], None]:
 
 
 def invocation(
-    invocation_id: str = "call-1", *, thread_id: str = "", turn: int = 0, generation: int = 1, message: bytes = b'"hi"'
+    invocation_id: str = "call-1",
+    *,
+    thread_id: str = "",
+    turn: int = 0,
+    generation: int = 1,
+    message: bytes = b'"hi"',
+    handle: str = "",
 ) -> Invocation:
     """A call as `probe` and `submit` are told of it."""
     request = Request(invocation_id, "demo", message, 1, thread_id=thread_id, turn=turn)
-    return Invocation(request, generation, 1, Leaf.NS_PROBING, 1, 1, 1, 1, Tenure())
+    return Invocation(request, generation, 1, Leaf.NS_PROBING, 1, 1, 1, 1, Tenure(), handle=handle)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from reattach.adapters.registry import built_in
 from tests.packaging.layers import LAYERS, ROOT, packages
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -66,7 +67,8 @@ def test_its_metadata_names_what_it_needs(wheel: Path) -> None:
     assert "Requires-Python: <3.13,>=3.11" in metadata
     plain = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.MULTILINE)
     assert sorted(plain) == ["httpx", "httpx-sse", "msgpack", "python-statemachine", "rich", "typer"]
-    assert "[reattach.adapters]\nthread = reattach.adapters.thread:ThreadAdapter" in entries
+    adapters = entries.partition("[reattach.adapters]\n")[2]
+    assert sorted(re.findall(r"^(\w+) = ", adapters, re.MULTILINE)) == list(built_in())
     assert "reattach = reattach.runtime.cli.main:entry" in entries
 
 
