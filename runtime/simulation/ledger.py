@@ -37,11 +37,16 @@ class Ledger:
         self.accepted: Counter[str] = Counter()
         self.committed: dict[str, Outcome] = {}
         self.released: set[str] = set()
+        self.resubmitted: set[str] = set()
         self.repeated = 0
 
     def release(self, name: str) -> None:
         """A notice has told people that a thread goes on although this call's run may still act."""
         self.released.add(name)
+
+    def resubmit(self, name: str) -> None:
+        """A person wants another generation, whatever may still run on the thread."""
+        self.resubmitted.add(name)
 
     def accept(self, marker: str, beside: list[str]) -> None:
         """The remote has started a turn, beside others or alone."""
@@ -49,7 +54,7 @@ class Ledger:
         if self.accepted[marker] > 1:
             self.fail(name_of(marker), f"accepted twice: {marker}")
         overlaps = [other for other in beside if name_of(other) not in self.released]
-        if overlaps:
+        if overlaps and name_of(marker) not in self.resubmitted:
             self.fail(name_of(marker), f"turns overlap: {marker} was accepted while {', '.join(overlaps)} ran")
         said = self.committed.get(name_of(marker))
         none = said is not None and said.failure is not None and said.failure.remote is RemoteFate.NONE

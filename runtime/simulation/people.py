@@ -69,6 +69,8 @@ class People:
         if handle:
             choices += [AdoptOrdered(name, generation, handle)] * 6
         decision = self.mishaps.chance.pick(choices)
+        if isinstance(decision, ResubmitOrdered):
+            self.ledger.resubmit(name)
         self.mishaps.note(f"decision: {type(decision).__name__}")
         self.order(self.clock.now_ms, key, decision)
 
