@@ -73,8 +73,8 @@ def command(
     if number is not None:
         # Other turns of the same thread belong to the world of this one.
         whole = read(files, threads={call[:2] for call in held.calls}) if invocation else held
-        broken, more["what_if"] = _suppose(whole, number, invocation, until)
-        code = 1 if broken else code
+        supposed, more["what_if"] = _suppose(whole, number, invocation, until)
+        code = 1 if 1 in (supposed, code) else max(supposed, code)
     if json_file is not None:
         try:
             json_file.write_text(as_json(report, held, files, seconds, **more))
@@ -83,11 +83,11 @@ def command(
     return code
 
 
-def _suppose(journal: "Journal", number: int, invocation: str, until: int) -> tuple[bool, list[dict[str, Any]]]:
+def _suppose(journal: "Journal", number: int, invocation: str, until: int) -> tuple[int, list[dict[str, Any]]]:
     """Try the crashes that were asked for, and show what comes of them.
 
     Returns:
-        Whether a property broke, and every world for machines.
+        The exit code, and every world for machines.
     """
     from reattach.runtime.replay.progress import Progress
     from reattach.runtime.replay.supposing import EVERY, Findings, crashes_in, suppose
@@ -105,4 +105,7 @@ def _suppose(journal: "Journal", number: int, invocation: str, until: int) -> tu
         for line in story_lines(journal, findings.first, only_broken=True):
             typer.echo(line)
     typer.echo(total_line(findings))
-    return findings.broken > 0, data
+    if not findings.worlds:
+        typer.echo("error: --what-if: nothing could be continued", err=True)
+        return 2, data
+    return int(findings.broken > 0), data

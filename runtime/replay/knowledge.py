@@ -22,6 +22,8 @@ from reattach.models.outcomes import NoticeKind, RemoteFate
 from reattach.models.policy import Terms
 from reattach.models.thread import Drain
 
+Name = tuple[str, int]
+
 
 class Fate(Enum):
     """Whether the remote has accepted a POST."""
@@ -56,22 +58,22 @@ class Knowledge:
     """Everything that is known of one remote thread.
 
     Args:
-        runs: by marker, in the order of their first POSTs.
+        runs: by marker and slot, in the order of their first POSTs.
         fenced: records whose slots are closed.
         released: calls whose run may still act beside later turns, as people were told.
     """
 
     def __init__(self) -> None:
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[Name, Run] = {}
         self.fenced: list[Invocation] = []
         self.released: set[str] = set()
 
     def begin(self, record: Invocation) -> None:
         """Take what a record alone tells, where nothing older is recorded."""
-        marker = marker_of(record.id, record.generation)
-        if marker not in self.runs and (record.attempts or record.handle):
+        name = _name_of(record)
+        if name not in self.runs and (record.attempts or record.handle):
             known = record.handle or record.tenure.known_at_ms
-            self.runs[marker] = Run(record, Fate.YES if known else Fate.DOUBT, record.tenure.sends_end_ms)
+            self.runs[name] = Run(record, Fate.YES if known else Fate.DOUBT, record.tenure.sends_end_ms)
 
     def learn(self, made: Transition, terms: Terms, at_ms: int) -> None:
         """Take what a step's fact proves, and then the POST that the step has ordered."""
@@ -85,51 +87,53 @@ class Knowledge:
         """Take what the end of a drain proves."""
         if not released:
             return
-        name, generation = drain.invocation.id, drain.invocation.generation
         told = any(
             isinstance(effect, Notify) and effect.notice.kind is NoticeKind.DRAIN_EXPIRED
             for effect, _ in result.effects
         )
         if told:
-            self.released.add(name)
+            self.released.add(drain.invocation.id)
         elif isinstance(getattr(result.transitions[0].event, "answer", None), Absent):
-            self._refute(marker_of(name, generation))
+            self._refute(_name_of(drain.invocation))
 
     def _post(self, record: Invocation, bound_ms: int) -> None:
-        marker = marker_of(record.id, record.generation)
-        run = self.runs.get(marker)
-        before = Fate.NO if run is None else run.fate
-        fate = Fate.YES if before is Fate.YES else Fate.DOUBT
-        phase = Phase.RUNNING if run is None else run.phase
-        self.runs[marker] = Run(record, fate, bound_ms, phase, before)
+        name = _name_of(record)
+        run = self.runs.get(name)
+        if run is None or run.fate is not Fate.YES:
+            self.runs[name] = Run(record, Fate.DOUBT, bound_ms, before=Fate.NO if run is None else run.fate)
 
     def _fact(self, made: Transition, before: Invocation, shown_ms: int) -> None:
         event, after = made.event, made.after
         ident = getattr(event, "ident", None)
-        marker = marker_of(before.id, before.generation if ident is None else ident.generation)
+        generation = before.generation if ident is None else ident.generation
+        name = (marker_of(before.id, generation), before.slot)
         answer = getattr(event, "answer", None)
         if isinstance(event, e.FenceAnswered) and isinstance(answer, Fenced):
             self.fenced.append(before)
         elif _proves(event):
             shown_ms = shown_ms if isinstance(event, e.SubmitAnswered | e.HandleLearned) else 0
-            self._prove(marker, before, _phase(event, answer), shown_ms)
+            self._prove(name, before, _phase(event, answer), shown_ms)
         elif isinstance(event, e.SubmitAnswered) and isinstance(answer, NotSent | Refused):
-            run = self.runs.get(marker)
+            run = self.runs.get(name)
             # A no to an older order comes back as a stale answer, which is only counted.
             if run is not None and before.leaf is Leaf.SU_SENDING and before.epoch == event.ident.epoch:
-                self.runs[marker] = replace(run, fate=run.before)
+                self.runs[name] = replace(run, fate=run.before)
         elif isinstance(event, e.ProbeAnswered) and isinstance(answer, Absent) and _believed(after, made):
-            self._refute(marker)
+            self._refute(name)
 
-    def _prove(self, marker: str, record: Invocation, phase: Phase | None, shown_ms: int) -> None:
-        run = self.runs.get(marker) or Run(record, Fate.YES)
+    def _prove(self, name: Name, record: Invocation, phase: Phase | None, shown_ms: int) -> None:
+        run = self.runs.get(name) or Run(record, Fate.YES)
         shown_ms = min(run.bound_ms, shown_ms)
-        self.runs[marker] = replace(run, fate=Fate.YES, bound_ms=shown_ms, phase=phase or run.phase)
+        self.runs[name] = replace(run, fate=Fate.YES, bound_ms=shown_ms, phase=phase or run.phase)
 
-    def _refute(self, marker: str) -> None:
-        run = self.runs.get(marker)
+    def _refute(self, name: Name) -> None:
+        run = self.runs.get(name)
         if run is not None and run.fate is Fate.DOUBT:
-            self.runs[marker] = replace(run, fate=Fate.NO)
+            self.runs[name] = replace(run, fate=Fate.NO)
+
+
+def _name_of(record: Invocation) -> Name:
+    return marker_of(record.id, record.generation), record.slot
 
 
 def _proves(event: e.ThreadEvent) -> bool:

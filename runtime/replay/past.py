@@ -34,12 +34,12 @@ class Point:
     """What a checkpoint after a step holds.
 
     Args:
-        position: how many lines of the input had been read.
+        read: numbers of the input's lines that had been read, from 0.
         outcomes: final with it, of the whole thread.
     """
 
     state: ThreadState | None = None
-    position: int = 0
+    read: frozenset[int] = frozenset()
     outcomes: tuple[Outcome, ...] = ()
 
 
@@ -133,42 +133,42 @@ class _Walk:
 
     def take(self, entry: JournalEntry) -> Moment | None:
         """Go on by one entry; None where the state before it is not known, or comes out otherwise today."""
-        if self._ahead and self._latest is not None and _same(self._ahead.pop(0), entry):
-            return self._latest
-        self._ahead = []
-        self._latest = self._step(entry)
+        try:
+            if self._ahead and self._latest is not None and _same(self._ahead.pop(0), entry):
+                return self._latest
+            self._ahead = []
+            self._latest = self._step(entry)
+        # What today's code raises here, the comparison of the replay shows as a divergence.
+        except Exception:
+            self._latest = None
         if self._latest is None:
-            self._at = None
+            self._ahead, self._at = [], None
         return self._latest
 
     def _step(self, entry: JournalEntry) -> Moment | None:
         at, terms = self._find(entry), self._terms
         if at is None or terms is None:
             return None
-        read = self._read(entry)
+        line = self._line(entry)
         event: ThreadEvent = TimeReached() if entry.before is None else with_length(entry.event, terms)
         state = at.state if entry.before is not None else _waiting(at.state, entry)
         env = Env(entry.at_ms, entry.opened_ms, entry.incarnation, terms, entry.lineage)
-        try:
-            result = step_thread(state, event, env)
-        # What today's code raises here, the comparison of the replay shows as a divergence.
-        except Exception:
-            return None
+        result = step_thread(state, event, env)
         if not result.transitions or not _same(result.transitions[0], entry):
             return None
         self._ahead = list(result.transitions[1:])
-        return self._note(entry, at, result, max(at.position, read))
+        return self._note(entry, at, result, at.read | line)
 
-    def _read(self, entry: JournalEntry) -> int:
-        """The number of the input's line that this entry has read; 0 for none."""
+    def _line(self, entry: JournalEntry) -> frozenset[int]:
+        """The number of the input's line that this entry has read, if it has read one."""
         event = entry.event
         if not isinstance(event, Requested | Ordered):
-            return 0
-        for number, (_, line) in enumerate(self.lines, 1):
+            return frozenset()
+        for number, (_, line) in enumerate(self.lines):
             if line == event:
-                return number
+                return frozenset({number})
         self.lines.append((entry.at_ms, event))
-        return len(self.lines)
+        return frozenset({len(self.lines) - 1})
 
     def _find(self, entry: JournalEntry) -> Point | None:
         """What was stored before this step."""
@@ -191,17 +191,20 @@ class _Walk:
         ended = record.leaf.terminal
         drain = Drain(record, 0, basis.until_ms) if ended else None
         self._knowledge.begin(record)
-        return Point(ThreadState(None if ended else record, drain, epoch=record.epoch), len(self.lines))
+        return Point(
+            ThreadState(None if ended else record, drain, epoch=record.epoch), frozenset(range(len(self.lines)))
+        )
 
-    def _note(self, entry: JournalEntry, at: Point, result: ThreadStep, position: int) -> Moment:
+    def _note(self, entry: JournalEntry, at: Point, result: ThreadStep, read: frozenset[int]) -> Moment:
         assert self._terms is not None
         outcomes = tuple(effect.outcome for effect, _ in result.effects if isinstance(effect, Emit))
-        self._at = point = Point(result.state, position, (*at.outcomes, *outcomes))
+        self._at = point = Point(result.state, read, (*at.outcomes, *outcomes))
         for made in result.transitions:
             self._knowledge.learn(made, self._terms, entry.at_ms)
-            self._seen[state_digest(made.after)] = point
             if any(isinstance(effect, Submit) for effect in made.effects):
                 self._posted.setdefault((made.after.id, made.after.generation), at)
+        if holder := _holder(result.state):
+            self._seen[state_digest(holder)] = point
         if at.state is not None and at.state.drain is not None:
             released = result.state is None or result.state.drain is None
             self._knowledge.drained(at.state.drain, released, result)
@@ -212,6 +215,13 @@ class _Walk:
         return Moment(
             entry, self._terms, record, point, begun, posted, runs, tuple(known.fenced), frozenset(known.released)
         )
+
+
+def _holder(state: ThreadState | None) -> Invocation | None:
+    """The record that a new life of the thread goes on from."""
+    if state is None or state.drain is None:
+        return None if state is None else state.active
+    return state.drain.invocation
 
 
 def _waiting(state: ThreadState | None, entry: JournalEntry) -> ThreadState:

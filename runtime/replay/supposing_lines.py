@@ -69,7 +69,7 @@ def summary_line(supposed: Supposed) -> str:
     entry, worlds = supposed.entry, supposed.worlds
     where = f"{supposed.call[2][:40]:<16} {supposed.number:>4}  {event_of(entry)} -> {entry.after.value}"
     if not worlds:
-        return f"{where:<72}  left out: its history is not whole"
+        return f"{where:<72}  left out: what was stored then cannot be rebuilt"
     if supposed.broken:
         return f"{where:<72}  BROKEN in {len(supposed.broken)} of {counted(len(worlds), 'world')}"
     outcomes = ", ".join(sorted({world.outcome for world in worlds}))

@@ -40,6 +40,9 @@ class Arrival(Enum):
     LATE = "the POST arrives as late as it can"
 
 
+_FATES: Final = {Arrival.CERTAIN: Fate.NO, Arrival.ARRIVED: Fate.YES, Arrival.LOST: Fate.NO, Arrival.LATE: Fate.DOUBT}
+
+
 @dataclass(frozen=True, slots=True)
 class Continued:
     """How one world went on.
@@ -95,14 +98,12 @@ def _continue(
 ) -> Continued:
     entry, record = moment.entry, moment.record
     world = World(past, moment.terms, entry.at_ms, seed)
-    for run in moment.runs:
-        if run.fate is Fate.YES or (run.fate is Fate.DOUBT and arrival is Arrival.ARRIVED):
-            world.accepted(run)
-        elif run.fate is Fate.DOUBT and arrival is Arrival.LATE:
-            world.under_way(run)
-    world.closed(moment.fenced)
+    world.remember(moment.runs, moment.fenced, _FATES[arrival])
     # Write-ahead lets a POST go only once a checkpoint that holds its intent is complete.
-    sent = moment.posted is not None and moment.terms.policy.submit_after is SubmitAfter.CHECKPOINT
+    sent = (
+        any(run.record.id == record.id for run in moment.runs)
+        and moment.terms.policy.submit_after is SubmitAfter.CHECKPOINT
+    )
     lineage = entry.lineage and not (sent and checkpoint is Checkpoint.NOTHING)
     broken = world.run(point, moment.released, opens_ms=entry.at_ms + DOWN_MS, lineage=lineage)
     return Continued(

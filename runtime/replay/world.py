@@ -1,7 +1,7 @@
 """The simulated world of one recorded thread: its remote as it was, and a new life of its job."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from reattach.models.outcomes import Notice, NoticeKind, Outcome
 from reattach.models.policy import Absence, Deduplication, Evidence, Terms
 from reattach.models.thread import ThreadState
 from reattach.runtime.driver import Key
-from reattach.runtime.replay.knowledge import Run
+from reattach.runtime.replay.knowledge import Fate, Run
 from reattach.runtime.replay.past import Past, Point
 from reattach.runtime.simulation.chance import Chance
 from reattach.runtime.simulation.clock import Clock
@@ -83,8 +83,28 @@ class World:
         self.people = People({agent: self.server}, self.source, self.clock, self.mishaps, self.ledger, 0)
         self.job: Job | None = None
         self._generations: dict[str, int] = {}
+        self._held: set[str] = set()
 
-    def accepted(self, run: Run) -> None:
+    def remember(self, runs: Sequence[Run], fenced: Iterable[Invocation], arrival: Fate) -> None:
+        """Let the remote be as it was.
+
+        Args:
+            arrival: what became of POSTs in doubt; in doubt still: they arrive as late as they can.
+        """
+        staged = self.server.remote.staged
+        for run in runs:
+            if run.fate is Fate.YES or (run.fate is Fate.DOUBT and arrival is Fate.YES and not staged):
+                self._accepted(run)
+        for record in fenced:
+            self.server.fence(self.key, record)
+        for run in runs:
+            if run.fate is Fate.DOUBT and arrival is Fate.DOUBT:
+                self._under_way(run)
+            # In a slot that is taken or closed, nothing more arrives.
+            elif run.fate is Fate.DOUBT and arrival is Fate.YES and staged and self.server.create(self.key, run.record):
+                self._accepted(run)
+
+    def _accepted(self, run: Run) -> None:
         """The remote had accepted this run before the crash."""
         memory = self.server.threads.get(self.key, NOTHING)
         thread = self.server.remote.thread(run.record)
@@ -99,18 +119,13 @@ class World:
         if run.phase is not Phase.RUNNING:
             self._phase(number, run.phase)
 
-    def under_way(self, run: Run) -> None:
+    def _under_way(self, run: Run) -> None:
         """This POST of the old incarnation lands at the last moment."""
         if self.server.remote.staged:
             # Its sender is gone: nobody is left to send what follows.
             self.clock.at(run.bound_ms - 1, self.server.create, self.key, run.record)
-        else:
+        elif run.bound_ms > self.clock.now_ms:
             self.clock.at(run.bound_ms - 1, self.server.submit, self.key, run.record, run.bound_ms)
-
-    def closed(self, records: Iterable[Invocation]) -> None:
-        """The remote had fenced the slots of these records."""
-        for record in records:
-            self.server.fence(self.key, record)
 
     def run(self, point: Point, released: Iterable[str], *, opens_ms: int, lineage: bool) -> str:
         """Open the job from a checkpoint, and let everything end.
@@ -121,7 +136,7 @@ class World:
         for name in released:
             self.ledger.release(name)
         self.ledger.committed = {outcome.invocation_id: outcome for outcome in point.outcomes}
-        self._write_input(opens_ms)
+        self._write_input(point, opens_ms)
         try:
             self._until(opens_ms)
             self._open(point, lineage)
@@ -149,12 +164,17 @@ class World:
     def _phase(self, number: int, phase: Phase) -> None:
         self.server.threads[self.key] = end(self.server.threads[self.key], number, phase)
 
-    def _write_input(self, opens_ms: int) -> None:
-        for at_ms, event in self.past.lines:
-            if at_ms > opens_ms + SETTLE_MS:
-                break
+    def _write_input(self, point: Point, opens_ms: int) -> None:
+        """What the restored job has not read yet; what came more than an hour later is left out."""
+        for number, (at_ms, event) in enumerate(self.past.lines):
+            if number in point.read or at_ms > opens_ms + SETTLE_MS:
+                continue
             if isinstance(event, AdoptOrdered):
-                event = replace(event, handle=self._handle(marker_of(event.invocation_id, event.generation)))
+                handle = self.server.handle_of(self.key, marker_of(event.invocation_id, event.generation))
+                # Nobody adopts what is not there.
+                if not handle:
+                    continue
+                event = replace(event, handle=handle)
             self.source.append(Line(at_ms, self.key, event))
 
     def _open(self, point: Point, lineage: bool) -> None:
@@ -176,11 +196,11 @@ class World:
             0,
             {} if state is None else {self.key: encode_thread(state)},
             {} if state is None or not state.wake_at_ms else {self.key: state.wake_at_ms},
-            point.position,
         )
         self.job.lives, self.job.kept = number, [snapshot]
         self.job.host = Host(around, number, snapshot, lineage)
         if state is not None and state.active is not None:
+            self._held.add(state.active.id)
             self._generations[state.active.id] = state.active.generation
         self.tell("a new incarnation opens")
         self.job.start()
@@ -194,10 +214,7 @@ class World:
         return state
 
     def _renamed(self, record: Invocation) -> Invocation:
-        return replace(record, handle=self._handle(marker_of(record.id, record.generation)))
-
-    def _handle(self, marker: str) -> str:
-        return self.server.handle_of(self.key, marker) or "r0"
+        return replace(record, handle=self.server.handle_of(self.key, marker_of(record.id, record.generation)))
 
     def _entry(self, entry: JournalEntry) -> None:
         self.story.append(Happened(entry.at_ms, entry))
@@ -239,9 +256,11 @@ class World:
 
     def _left(self) -> list[str]:
         """What has not come to an end yet."""
-        asked = [line.event.request.invocation_id for line in self.source.lines if isinstance(line.event, Requested)]
+        asked = {line.event.request.invocation_id for line in self.source.lines if isinstance(line.event, Requested)}
         waiting = self._waiting()
-        left = [name for name in asked if name not in self.ledger.committed and name not in waiting]
+        left = [
+            name for name in sorted(asked | self._held) if name not in self.ledger.committed and name not in waiting
+        ]
         state = self._state()
         if state is not None and state.drain is not None:
             left.append(f"the thread, which waits for the run of {state.drain.invocation.id}")
