@@ -1,0 +1,120 @@
+"""`reattach simulate` as people and CI meet it: figures, failures that reproduce, exit codes."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reattach.runtime.cli.main import main
+from reattach.runtime.driver import Driver
+from reattach.runtime.mutants.catalogue import MUTANTS
+from reattach.runtime.simulation import many
+from reattach.runtime.simulation.host import Host
+
+
+@pytest.fixture
+def broken() -> Iterator[None]:
+    """A shipped code without its quiet time."""
+    with MUTANTS["no-quiet-time"].apply():
+        yield
+
+
+def test_a_good_run_says_what_it_did_and_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figures.json"
+    arguments = ["simulate", "--seed", "4", "--calls", "60", "--faults", "all", "--jobs", "1", "--json", str(file)]
+    assert main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "60 calls in 1 worlds" in output
+    assert "0 violations, 0 stuck" in output
+    figures = json.loads(file.read_text())
+    assert (figures["seed"], figures["calls"], figures["faults"], figures["jobs"]) == (4, 60, "all", 1)
+    assert (figures["violations"], figures["stuck"], figures["exceptions"]) == (0, 0, 0)
+    assert sum(figures["ended"].values()) == 60
+    assert figures["crashes"] > 0
+    assert figures["checkpoints"] > 0
+    assert figures["happened"]["lose"] > 0
+    assert figures["calls_per_second"] == pytest.approx(60 / figures["seconds"], rel=0.05)
+
+
+def test_the_figures_of_a_seed_do_not_depend_on_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "WORLD_CALLS_MAX", 20)
+    figures = []
+    for jobs in ("1", "2"):
+        file = tmp_path / f"{jobs}.json"
+        assert main(["simulate", "--calls", "70", "--faults", "all", "--jobs", jobs, "--json", str(file)]) == 0
+        read = json.loads(file.read_text())
+        figures.append({name: read[name] for name in read.keys() - {"jobs", "seconds", "calls_per_second"}})
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_violation_ends_with_1_its_history_and_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--calls", "4000", "--faults", "all", "--remote", "marker-list", "--jobs", "1"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    told = [line for line in lines if line.startswith("safety: accepted twice: marker-list-")]
+    commands = [line.removeprefix("reproduce: ") for line in lines if line.startswith("reproduce: ")]
+    assert len(told) == len(commands) == 3
+    assert any(line.startswith("also: reattach simulate") for line in lines)
+    assert any("submitted.sending  [Submit]" in line for line in lines)
+    # The command alone brings the same failure back.
+    assert main(shlex.split(commands[1])[1:]) == 1
+    assert told[1] in capsys.readouterr().out.splitlines()
+
+
+def test_a_stuck_call_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Host, "_fire", lambda *_: None)
+    assert main(["simulate", "--calls", "6", "--remote", "status-only"]) == 3
+    output = capsys.readouterr().out
+    assert "liveness: 6 calls never end: status-only-0, status-only-1" in output
+    assert "reproduce: reattach simulate --seed 1 --calls 6 --faults none --remote status-only" in output
+
+
+def test_an_exception_ends_with_4_and_its_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("of the test")
+
+    monkeypatch.setattr(Driver, "apply", fail)
+    assert main(["simulate", "--calls", "7", "--faults", "lose"]) == 4
+    output = capsys.readouterr().out
+    assert "crash: Traceback" in output
+    assert "ZeroDivisionError: of the test" in output
+    assert "reproduce: reattach simulate --seed 1 --calls 7 --faults lose" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--faults", "rain"], "error: --faults rain: no such fault (known: all, none, ask,"),
+        (["--remote", "status-only,rain"], "error: --remote rain: no such model remote (known: status-only,"),
+        (
+            ["--calls", "1001", "--journal", "j"],
+            "error: --journal: a journal is of one world; use --calls 1000 at most",
+        ),
+        (["--calls", "1", "--journal", "no/such/j"], "error: --journal: no/such/j: cannot be written: No such file"),
+        (["--calls", "1", "--json", "no/such/j"], "error: --json: no/such/j: cannot be written: No such file"),
+        (["--calls", "0"], "error: Invalid value for '--calls'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_2(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+
+
+def test_the_journal_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "world.journal"
+    assert main(["simulate", "--calls", "30", "--faults", "all", "--journal", str(file)]) == 0
+    assert main(["replay", str(file)]) == 0
+    assert "of 30 calls" in capsys.readouterr().out
