@@ -1,5 +1,6 @@
 """How a job goes on while nothing goes wrong: one natural move after the other, always the same way."""
 
+from collections.abc import Callable
 from typing import Final
 
 from reattach.models.effects import Watch
@@ -7,6 +8,7 @@ from reattach.runtime.testing.job import Job
 from reattach.runtime.testing.wire import Exchange
 
 MOVES_MAX: Final = 3_000
+MOVES_ON_MAX: Final = 40
 
 
 def move(job: Job) -> bool:
@@ -22,10 +24,11 @@ def move(job: Job) -> bool:
     elif job.host.holds:
         job.trigger()
         job.complete(len(job.triggered) - 1)
-    elif job.host.timers:
-        job.advance(min(job.host.timers.values()))
     else:
-        return False
+        wake_at_ms = min(job.host.timers.values(), default=None)
+        if wake_at_ms is None or wake_at_ms > job.now_ms + job.remote.patience_ms:
+            return False
+        job.advance(wake_at_ms)
     return True
 
 
@@ -41,6 +44,31 @@ def forward(job: Job, x: Exchange) -> None:
         job.wire.reach(x)
     else:
         job.wire.answer(x)
+
+
+def due(x: Exchange) -> bool:
+    """A POST or a response is about to leave."""
+    return x.leaves_by_ms > 0
+
+
+def under_way(x: Exchange) -> bool:
+    """A POST or a response is on its way to the remote."""
+    return x.sends and not x.leaves_by_ms and x.facts is None
+
+
+def answered(x: Exchange) -> bool:
+    """The answer to a POST or a response is on its way back."""
+    return x.sends and x.facts is not None
+
+
+def go_on(job: Job, moves: int = MOVES_ON_MAX, until: Callable[[Exchange], bool] | None = None) -> None:
+    """Let everything happen in its natural order for a while, or up to where an order is as far as that."""
+    for _ in range(moves):
+        if until is not None and any(until(x) for x in job.wire.exchanges if x.life is job.host):
+            return
+        if not move(job):
+            return
+        job.check()
 
 
 def settle(job: Job) -> None:

@@ -1,6 +1,7 @@
 """What the harness must know of a remote, whether it is a model or a live server."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
+from types import MappingProxyType
 
 from reattach.models.effects import RemoteEffect
 from reattach.models.events import Answered
@@ -19,12 +20,16 @@ class RemoteUnderTest:
         unsteady: what it answers depends on real time, so that an example need not repeat itself.
         prefix: begins the name of every call, for servers that remember earlier examples.
         secrets: texts that must never appear in what a job stores or says.
+        whims: what it can be told to do by the machine, by name.
+        patience_ms: nobody waits longer than this for something to happen.
     """
 
     terms: Terms
     unsteady: bool = False
     prefix: str = ""
     secrets: tuple[str, ...] = ()
+    whims: Mapping[str, Callable[[], object]] = MappingProxyType({})
+    patience_ms: int = 2**60
 
     @property
     def shares_threads(self) -> bool:

@@ -21,7 +21,7 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
 from reattach.runtime.testing.bench import Bench, pick, places, when
-from reattach.runtime.testing.course import move
+from reattach.runtime.testing.course import go_on
 from reattach.runtime.testing.job import AGENT
 from reattach.runtime.testing.life import Line
 
@@ -37,8 +37,7 @@ class InputRules(Bench):
     def the_job_starts(self, shared: bool, moves: int) -> None:
         """With one call, on its way or not."""
         self.a_request_arrives(shared, hurry=False)
-        for _ in range(moves):
-            move(self.job)
+        go_on(self.job, moves)
 
     @when(lambda m: len(m.job.account.requests) < CALLS_MAX)
     @rule(shared=st.booleans(), hurry=st.sampled_from((False, False, False, True)))

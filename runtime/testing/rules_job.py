@@ -7,20 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from reattach.runtime.testing.bench import Bench, pick, places, when, when_steady
-from reattach.runtime.testing.course import forward, move
-from reattach.runtime.testing.job import Job
+from reattach.runtime.testing.course import answered, due, forward, go_on, under_way
+from reattach.runtime.testing.wire import Exchange
 
 CRASHES_MAX: Final = 3
 OUTAGES_MAX: Final = 1
 ZOMBIES_MAX: Final = 2
 TRIGGERED_MAX: Final = 2
-MOVES_MAX: Final = 40
-MILESTONES: Final[dict[str, Callable[[Job], bool]]] = {
-    "a send is due": lambda job: any(x.leaves_by_ms for x in job.wire.exchanges),
-    "a send is under way": lambda job: any(x.sends and not x.leaves_by_ms for x in job.wire.exchanges),
-    "a send is answered": lambda job: any(x.sends and x.facts is not None for x in job.wire.exchanges),
-    "a question is answered": lambda job: any(not x.sends and x.facts is not None for x in job.wire.exchanges),
-    "a call has ended": lambda job: len(job.host.emitted) >= len(job.account.requests),
+MILESTONES: Final[dict[str, Callable[[Exchange], bool]]] = {
+    "a send is due": due,
+    "a send is under way": under_way,
+    "a send is answered": answered,
+    "a question is answered": lambda x: not x.sends and x.facts is not None,
+    "a run has ended": lambda _: False,
 }
 BACK: Final = {"newest": 0, "older": 1, "nothing": 10**6}
 _checkpoints = st.sampled_from(("newest", "newest", "older", "nothing"))
@@ -53,21 +52,16 @@ class JobRules(Bench):
     @rule(moves=st.integers(1, 12))
     def the_job_goes_on(self, moves: int) -> None:
         """For a while everything happens in its natural order."""
-        self._go_on(moves)
+        go_on(self.job, moves)
 
     @when(lambda m: m.job.lines)
     @rule(until=st.sampled_from(tuple(MILESTONES)))
     def the_job_goes_on_until(self, until: str) -> None:
         """Everything happens in its natural order up to where it becomes interesting."""
-        job, reached = self.job, MILESTONES[until]
-        if until == "a call has ended":
+        if until == "a run has ended":
             self.remote.finish()
-        for _ in range(MOVES_MAX):
-            if not move(job):
-                return
-            job.check()
-            if reached(job):
-                return
+        go_on(self.job, 1)
+        go_on(self.job, until=MILESTONES[until])
 
     @rule(until=st.sampled_from(("a tick", "the next wake-up", "the last moment")))
     def time_passes(self, until: str) -> None:
@@ -78,7 +72,7 @@ class JobRules(Bench):
             "the next wake-up": [at_ms for at_ms in job.host.timers.values() if at_ms > job.now_ms],
             "the last moment": [at_ms - 1 for at_ms in job.wire.instants() if at_ms - 1 > job.now_ms],
         }[until]
-        job.advance(min(instants, default=job.now_ms + 1))
+        job.advance(min(min(instants, default=job.now_ms + 1), job.now_ms + self.remote.patience_ms))
 
     @when_steady(lambda m: m.job.lives > 1 and m.outages < OUTAGES_MAX)
     @rule(of=st.sampled_from(("deadlines", "memory")))
@@ -108,7 +102,7 @@ class JobRules(Bench):
     @rule(moves=st.integers(0, 6), restore=_checkpoints, zombie=_zombies)
     def the_host_crashes(self, moves: int, restore: str, zombie: bool) -> None:
         """Before its next step, wherever it stands then."""
-        self._go_on(moves)
+        go_on(self.job, moves)
         self._crash(restore, zombie)
 
     @when(lambda m: m.job.lines and m.job.lives <= CRASHES_MAX)
@@ -140,12 +134,6 @@ class JobRules(Bench):
                         forward(job, x)
             job.check()
         self._crash(restore, zombie)
-
-    def _go_on(self, moves: int) -> None:
-        for _ in range(moves):
-            if not move(self.job):
-                return
-            self.job.check()
 
     def _crash(self, restore: str, zombie: bool) -> None:
         job = self.job

@@ -1,17 +1,26 @@
 """Rules of the network and of the remote: when a request arrives, what becomes of its answer."""
 
+from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from reattach.models.answers import Phase, Progress
 from reattach.models.effects import Submit, Watch
 from reattach.models.events import Progressed
 from reattach.runtime.testing.bench import Bench, pick, places, when, when_model
-from reattach.runtime.testing.wire import Exchange, handle_in
+from reattach.runtime.testing.course import answered, due, go_on, under_way
+from reattach.runtime.testing.wire import Exchange, Wire, handle_in
 
 REPEATS_MAX: Final = 4
+FATES: Final[dict[str, tuple[Callable[[Exchange], bool], Callable[[Wire, Exchange], None]]]] = {
+    "the answer is lost": (answered, Wire.lose),
+    "the request is lost": (under_way, Wire.lose),
+    "the connection breaks": (under_way, Wire.cut),
+    "the connection is refused": (due, Wire.not_sent),
+    "the remote is too busy": (under_way, Wire.refuse),
+}
 
 
 class WireRules(Bench):
@@ -79,6 +88,16 @@ class WireRules(Bench):
         if x is not None:
             self.job.wire.refuse(x)
 
+    @when(lambda m: m.job.lines)
+    @rule(fate=st.sampled_from(tuple(FATES)))
+    def a_send_meets_its_fate(self, fate: str) -> None:
+        """The job goes on up to its next POST or response, and that one goes wrong."""
+        milestone, act = FATES[fate]
+        go_on(self.job, until=milestone)
+        x = next((x for x in self.job.wire.exchanges if x.life is self.job.host and milestone(x)), None)
+        if x is not None:
+            act(self.job.wire, x)
+
     @when(lambda m: m._named())
     @rule(which=places())
     def a_handle_arrives_first(self, which: int) -> None:
@@ -129,6 +148,15 @@ class WireRules(Bench):
         number = self.model.old()[which % len(self.model.old())]
         self.model.forget(number)
         self.job.tell(f"the remote forgets {self.model.runs[number].marker}")
+
+    @precondition(lambda m: m.remote.whims)
+    @rule(which=places())
+    def the_server_has_a_whim(self, which: int) -> None:
+        """Whatever the author of the remote has offered."""
+        name = pick(sorted(self.remote.whims), which)
+        if name is not None:
+            self.job.tell(f"the server: {name}")
+            self.remote.whims[name]()
 
     def _unsent(self) -> list[Exchange]:
         return [x for x in self.job.wire.exchanges if x.leaves_by_ms]
