@@ -97,6 +97,14 @@ def faults_of(names: str) -> Faults:
     return replace(NONE, **chosen)  # type: ignore[arg-type]
 
 
+def table() -> str:
+    """The faults for the documentation, as a table in Markdown: the text of each is that of `Faults`."""
+    text = (Faults.__doc__ or "").partition("Args:")[2]
+    said = dict(line.strip().split(": ", 1) for line in text.splitlines() if ": " in line)
+    rows = [f"| `{each.name}` | {getattr(ALL, each.name):g} | {said[each.name]} |" for each in fields(Faults)]
+    return "\n".join(("| fault | in `all` | what goes wrong |", "|---|---|---|", *rows, ""))
+
+
 def _number(name: str, text: str) -> float:
     try:
         number = int(text) if name.endswith("_ms") else float(text)

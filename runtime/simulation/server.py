@@ -51,15 +51,20 @@ class Server:
         self.clock, self.mishaps, self.chance, self.ledger = clock, mishaps, mishaps.chance, ledger
         self.on_end = on_end
         self.threads: dict[Key, Memory] = {}
+        self._for_good: set[tuple[Key, int]] = set()
         self._asked: Counter[tuple[Key, int]] = Counter()
         self.memory_ms = min(terms.memory_ms, terms.policy.retention_ms or terms.memory_ms)
 
     def probe(self, key: Key, inv: Invocation) -> ProbeAnswer:
         found = self.remote.probe(self.threads.get(key, NOTHING), inv)
-        if isinstance(found, Present) and found.phase is Phase.AWAITING_INPUT:
+        if not isinstance(found, Present):
+            return found
+        run = key, number_of(found.handle)
+        if found.phase is Phase.AWAITING_INPUT:
             # A run that asks again asks something new.
-            question = f"q{found.handle}.{self._asked[key, number_of(found.handle)]}"
-            return replace(found, question_id=question, question=b'"may I?"')
+            return replace(found, question_id=f"q{found.handle}.{self._asked[run]}", question=b'"may I?"')
+        if found.failure is not None and run in self._for_good:
+            return replace(found, failure=replace(found.failure, retryable=False))
         return found
 
     def fetch(self, key: Key, inv: Invocation) -> FetchAnswer:
@@ -145,8 +150,13 @@ class Server:
             self.on_end(key)
             if self.mishaps.strikes("reexecute"):
                 self.clock.at(self.clock.now_ms + self.chance.between(*RUN_MS), self._take_back, key, number)
+        elif self.mishaps.strikes("fail"):
+            if self.chance.happens(0.5):
+                self._for_good.add((key, number))
+            self._turn(key, number, Phase.FAILED)
+            self.on_end(key)
         else:
-            self._turn(key, number, Phase.FAILED if self.mishaps.strikes("fail") else Phase.COMPLETED)
+            self._turn(key, number, Phase.COMPLETED)
             self.on_end(key)
 
     def _take_back(self, key: Key, number: int) -> None:

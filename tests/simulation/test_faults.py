@@ -77,6 +77,12 @@ def test_a_question_of_a_dead_worker_is_taken_back_and_asked_anew() -> None:
     assert report.ended == {"COMPLETED": 120}
 
 
+def test_a_failed_run_is_retried_where_the_remote_says_so() -> None:
+    report = run("fail=0.4")
+    assert 0 < report.ended["FAILED remote_failed"] < report.happened["fail"]
+    assert report.good
+
+
 def test_a_run_that_begins_again_is_accepted_once() -> None:
     world = World(1, Faults(reexecute=0.5), calls=60)
     report = world.run()
