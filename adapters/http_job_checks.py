@@ -20,7 +20,7 @@ ADMISSION_MS: Final = 2_000
 OWN: Final = frozenset({"key", "marker"})
 """The ids that belong to one message; a thread may hold several."""
 _WHICH: Final = "must say which job: {handle}, {marker}, {key} or {thread}"
-_LONELY: Final = (
+LONELY: Final = (
     ("list_next", "list"), ("list_whole", "list"), ("list_oldest_first", "list"), ("cancel_confirms", "cancel"),
     ("stream_resumes", "stream"), ("stream_end", "stream"),
 )  # fmt: skip
@@ -115,7 +115,7 @@ def _check_uses(table: Table, read: Options) -> None:
             raise table.wrong(name, f"asks by {{{one}}}, which neither 'submit' nor 'body' sends")
         if names == {"thread"} and _evidence(read) is not Evidence.CONTAINER:
             raise table.wrong(name, "a thread may hold several jobs: say which one by {handle}, {marker} or {key}")
-    for option, url in _LONELY:
+    for option, url in LONELY:
         if option in table.values and url not in read.urls:
             raise table.wrong(option, f"means nothing without '{url}'")
     if "cancel" in table.sub("methods").values and "cancel" not in read.urls:

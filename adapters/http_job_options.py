@@ -23,8 +23,8 @@ URLS: Final[Mapping[str, tuple[str, ...]]] = {
     "cancel": (*IDS, "handle"),
     "stream": (*IDS, "handle"),
 }
-_METHODS: Final = {"submit": ("POST", "PUT"), "cancel": ("POST", "DELETE", "PUT", "PATCH")}
-_PATHS: Final[Mapping[str, str | None]] = {
+METHODS: Final = {"submit": ("POST", "PUT"), "cancel": ("POST", "DELETE", "PUT", "PATCH")}
+PATHS: Final[Mapping[str, str | None]] = {
     "handle": "id",
     "status": "status",
     "result": "result",
@@ -36,7 +36,7 @@ _PATHS: Final[Mapping[str, str | None]] = {
     "next": None,
 }
 _MEMBERS: Final = ("handle", "status", "marker", "next")
-_OTHERS: Final = (
+OTHERS: Final = (
     "methods", "body", "paths", "status_map", "absent", "idempotency", "handle_header", "conflict",
     "cancel_confirms", "stream_resumes", "stream_end", "list_whole", "list_oldest_first",
 )  # fmt: skip
@@ -91,17 +91,17 @@ def parse_options(table: Table) -> Options:
     Raises:
         ConfigError: one line that names the key.
     """
-    table.known((*URLS, *_OTHERS))
+    table.known((*URLS, *OTHERS))
     methods, absent, key = table.sub("methods"), table.sub("absent"), table.sub("idempotency")
-    methods.known(_METHODS)
+    methods.known(METHODS)
     absent.known(("http", "path", "value"))
     key.known(("header", "lifetime_ms"))
     absent_path, absent_value = _absence(absent)
     deduplicates = "idempotency" in table.values
     return Options(
         urls={name: _url(table, name) for name in URLS if name in table.values},
-        submit_method=methods.choice("submit", _METHODS["submit"]),
-        cancel_method=methods.choice("cancel", _METHODS["cancel"]),
+        submit_method=methods.choice("submit", METHODS["submit"]),
+        cancel_method=methods.choice("cancel", METHODS["cancel"]),
         body=_body(table),
         paths=_paths(table.sub("paths")),
         status_map=_words(table.sub("status_map")),
@@ -132,8 +132,8 @@ def _body(table: Table) -> BodyTemplate:
 
 
 def _paths(table: Table) -> dict[str, Path]:
-    table.known(_PATHS)
-    paths = {name: table.path(name, default) for name, default in _PATHS.items()}
+    table.known(PATHS)
+    paths = {name: table.path(name, default) for name, default in PATHS.items()}
     for name in _MEMBERS:
         if paths[name] == ():
             raise table.wrong(name, "must name a member of the answer")

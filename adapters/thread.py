@@ -92,9 +92,7 @@ class ThreadAdapter:
     protocol: ClassVar[str] = "thread"
     variants: ClassVar[tuple[Variant, ...]] = (
         Variant("one thread per call", _able(Evidence.CONTAINER)),
-        Variant("newest message", _able(Evidence.MARKER), {"marker": "last_message_id"}),
-        Variant("number of turns", _able(Evidence.MARKER), {"marker": "turns"}),
-        Variant("all messages", _able(Evidence.MARKER), {"marker": "message_ids"}),
+        Variant("several calls per thread", _able(Evidence.MARKER), {"marker": "last_message_id"}),
     )
 
     def __init__(

@@ -4,11 +4,13 @@ import re
 import sys
 from pathlib import Path
 
+from reattach.adapters import describe
 from reattach.fsm import diagram
 from tests.packaging.layers import ROOT
 
 README = ROOT / "README.md"
 LIFECYCLE = ROOT / "docs" / "lifecycle.md"
+PROTOCOLS = ROOT / "docs" / "protocols.md"
 _PART = re.compile(r"(<!-- lifecycle:begin[^\n]*-->\n).*?(<!-- lifecycle:end -->)", re.DOTALL)
 
 
@@ -20,11 +22,12 @@ def expected() -> dict[Path, str]:
     return {
         README: _PART.sub(lambda found: found[1] + block + found[2], readme),
         LIFECYCLE: diagram.document(),
+        PROTOCOLS: describe.document(),
     }
 
 
 def main() -> int:
-    stale = [path for path, text in expected().items() if path.read_text(encoding="utf-8") != text]
+    stale = [path for path, text in expected().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in stale:
         print(f"{path.relative_to(ROOT)} is out of date")
         if "--write" in sys.argv:
