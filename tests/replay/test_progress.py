@@ -20,12 +20,16 @@ def shown(monkeypatch: pytest.MonkeyPatch, folder: Path, *, delay_s: float, term
         replaying = progress.replaying(2_000)
         for _ in range(1_000):
             replaying(1)
+        crashing = progress.supposing(4)
+        for _ in range(3):
+            crashing(1)
     return out.getvalue()
 
 
 def test_a_long_journal_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(monkeypatch, tmp_path, delay_s=0, terminal=True)
     assert "reading" in text and "replaying" in text and "50 %" in text
+    assert "crashing" in text and "75 %" in text
 
 
 def test_a_short_one_and_a_file_show_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
