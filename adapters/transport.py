@@ -6,7 +6,8 @@ not be repeated. It reports a server that read the whole request and then hung u
 that an id of two dots climbs out of its prefix. This transport maps by aiohttp's own classes, sends
 the path as it is given, and ends a broken exchange so that nothing of it leaves later: closing a
 transport would go on writing what is buffered, which is how a cancelled POST lands after its
-caller has given up. tests/adapters/test_exchange.py pins all three.
+caller has given up. And it keeps aiohttp from sending anything but a GET again: aiohttp does so for
+every method that HTTP calls idempotent, PUT among them. tests/adapters/test_exchange.py pins all four.
 
 It does not retry, follow redirects, read the environment, keep cookies or decode bodies.
 """
@@ -14,7 +15,7 @@ It does not retry, follow redirects, read the environment, keep cookies or decod
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import aiohttp
@@ -55,10 +56,13 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 skip_auto_headers=("Content-Type",),
                 data=body or None,
                 allow_redirects=False,
+                middlewares=None if request.method == "GET" else (_once,),
                 timeout=aiohttp.ClientTimeout(
                     connect=limits.get("pool"), sock_connect=limits.get("connect"), sock_read=limits.get("read")
                 ),
             )
+        except _Broken as broken:
+            raise as_httpx(broken.error) from broken.error
         except Exception as error:
             raise as_httpx(error) from error
         return httpx.Response(response.status, headers=response.raw_headers, stream=_Body(response), request=request)
@@ -106,6 +110,22 @@ def as_httpx(error: Exception) -> Exception:
         case aiohttp.ClientConnectionError() | OSError():
             return httpx.ReadError("the connection broke")
     return error
+
+
+class _Broken(Exception):
+    """A broken connection under a name that aiohttp does not know, and so does not try again for."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
+) -> aiohttp.ClientResponse:
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _Broken(error) from error
 
 
 class _Response(aiohttp.ClientResponse):

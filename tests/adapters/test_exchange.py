@@ -137,6 +137,26 @@ def test_a_read_may_be_repeated_by_the_carrier_and_a_post_is_not() -> None:
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("fault", [wire.hangs_up_after_the_request, wire.dies_on_reuse], ids=["fresh", "kept"])
+def test_no_method_that_sends_once_is_sent_again(
+    carrier: str, method: str, fault: Callable[[wire.Server, socket.socket], None]
+) -> None:
+    """HTTP calls PUT and DELETE idempotent, and carriers repeat such; what a job service makes of it, nobody knows."""
+    kept = fault is wire.dies_on_reuse
+
+    async def work(client: httpx.AsyncClient) -> http.Answer:
+        if kept:
+            await post(client, server.url)
+        return await http.send_once(client, server.url, {}, b"{}", 1000, method=method)
+
+    with wire.Server(fault) as server:
+        answer = run(work, carrier)
+        assert isinstance(answer, http.Lost)
+        assert len(server.whole) == 1 + kept and server.connections == 1
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_refused_connection_is_unsent(carrier: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
