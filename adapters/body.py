@@ -5,6 +5,7 @@ Anything odd (a wrong content type, bytes that are no UTF-8, NaN, a cached answe
 """
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def read_value(reply: Reply) -> Any:
     if reply.over:
         return _members(reply.body) or Unknown(f"HTTP {reply.status}, {reply.fault}")
     try:
-        return json.loads(reply.body.decode(), parse_constant=_no_constant)
+        return _DECODER.decode(reply.body.decode())
     except RecursionError:
         return Unknown(f"{what} is nested too deep")
     except UnicodeDecodeError:
@@ -85,7 +86,7 @@ def to_json(value: Any) -> bytes:
 def event_json(data: str) -> bytes:
     """Keep a stream event's JSON as it is, and wrap anything else as a string."""
     try:
-        return to_json(json.loads(data))
+        return to_json(_DECODER.decode(data))
     except (ValueError, RecursionError):
         return to_json(data)
 
@@ -103,16 +104,15 @@ def _named(reply: Reply) -> str:
 def _members(start: bytes) -> dict[str, Any]:
     """Read the whole members at the start of an object that was too long to be read to its end."""
     text = start.decode(errors="replace")
-    decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
     opening = re.compile(r"\s*\{\s*").match(text)
     try:
         while opening:
-            key, end = decoder.raw_decode(text, opening.end())
+            key, end = _DECODER.raw_decode(text, opening.end())
             colon = re.compile(r"\s*:\s*").match(text, end)
             if colon is None or not isinstance(key, str):
                 break
-            members[key], end = decoder.raw_decode(text, colon.end())
+            members[key], end = _DECODER.raw_decode(text, colon.end())
             opening = re.compile(r"\s*,\s*").match(text, end)
     except (ValueError, RecursionError):
         pass
@@ -121,3 +121,14 @@ def _members(start: bytes) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _number(text: str) -> float:
+    """A number that JSON can hold when it is written again: 1e400 would become Infinity."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number)

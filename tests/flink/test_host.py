@@ -203,6 +203,8 @@ class TestInput:
             ({"invocation_id": "a"}, "dict"),
             (7, "int"),
         ],
+        # A line holds the time at which it was made.
+        ids=["cut", "no-utf8", "list", "no-time", "turn-0", "other-agent", "too-long", "nothing", "dict", "number"],
     )
     def test_what_cannot_be_taken_is_rejected_with_its_reason(self, make: Any, value: Any, reason: str) -> None:
         stage = Stage(make())

@@ -3,12 +3,10 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from reattach.adapters import registry
 from reattach.adapters.contract import AgentConfig
 from reattach.models import answers as a
 from reattach.models import effects as f
@@ -17,33 +15,10 @@ from reattach.models.errors import ConfigError
 from reattach.models.policy import Policy
 from reattach.runtime import incarnations
 from reattach.runtime.executor import Executor
-from tests.runtime.scripted import Script, ScriptedAdapter, call, config, facts, ident, until
+from tests.runtime.scripted import Script, call, facts, ident, until
 
 LATER = 2**52
-
-
-@pytest.fixture(autouse=True)
-def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._BUILT_IN, "scripted", ScriptedAdapter)
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def make(script: Script) -> Iterator[Any]:
-    made: list[Executor] = []
-
-    def build(*, policy: dict[str, Any] | None = None, **settings: Any) -> Executor:
-        made.append(Executor({"agent": config(script, **(policy or {}))}, **settings))
-        return made[-1]
-
-    yield build
-    script.gate.set()
-    for executor in made:
-        executor.close()
+pytestmark = pytest.mark.usefixtures("scripted")
 
 
 EFFECTS = [

@@ -6,22 +6,21 @@ import threading
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from reattach.adapters import registry
 from reattach.models import answers as a
 from reattach.models import effects as f
 from reattach.models import events as e
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.runtime import executor as executor_module
 from reattach.runtime import incarnations
-from reattach.runtime.executor import Executor, StillSending
-from tests.runtime.scripted import Script, ScriptedAdapter, call, config, facts, ident, until
+from reattach.runtime.executor import StillSending
+from tests.runtime.scripted import Script, ScriptedAdapter, call, facts, ident, until
 
 LATER = 2**52
+pytestmark = pytest.mark.usefixtures("scripted")
 
 
 KINDS: list[tuple[str, Any, Any]] = [
@@ -34,37 +33,13 @@ KINDS: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._BUILT_IN, "scripted", ScriptedAdapter)
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def make(script: Script) -> Iterator[Any]:
-    made: list[Executor] = []
-
-    def build(*, policy: dict[str, Any] | None = None, **settings: Any) -> Executor:
-        made.append(Executor({"agent": config(script, **(policy or {}))}, **settings))
-        return made[-1]
-
-    yield build
-    script.gate.set()
-    for executor in made:
-        executor.close()
-
-
 class TestWhatAnAdapterMayDo:
     @pytest.mark.parametrize(
         "reply",
         [None, "yes", a.Fenced, a.Gone(), a.Absent(after=7), a.Accepted(handle=None), a.Unknown(cause=b"x"), object()],  # type: ignore[arg-type]
-        ids=lambda reply: type(reply).__name__,
+        ids=lambda value: type(value).__name__,
     )
-    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS)
+    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS, ids=[kind for kind, *_ in KINDS])
     def test_what_is_no_answer_is_told_as_doubt(
         self, make: Any, script: Script, kind: str, effect: Any, answer: Any, reply: Any
     ) -> None:
@@ -78,8 +53,12 @@ class TestWhatAnAdapterMayDo:
         assert isinstance(fact.answer, a.Unresolved if kind in ("submit", "respond") else a.Unknown)
         assert "adapter" in fact.answer.cause
 
-    @pytest.mark.parametrize("error", [asyncio.CancelledError("secret"), SystemExit("secret"), KeyboardInterrupt()])
-    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS)
+    @pytest.mark.parametrize(
+        "error",
+        [asyncio.CancelledError("secret"), SystemExit("secret"), KeyboardInterrupt()],
+        ids=lambda error: type(error).__name__,
+    )
+    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS, ids=[kind for kind, *_ in KINDS])
     def test_no_exception_ends_the_loop_or_loses_the_answer(
         self, make: Any, script: Script, kind: str, effect: Any, answer: Any, error: BaseException
     ) -> None:
@@ -110,7 +89,11 @@ class TestWhatAnAdapterMayDo:
         ((_, fact),) = facts(executor, 1)
         assert isinstance(fact.answer, a.Accepted)
 
-    @pytest.mark.parametrize("item", [None, "text", a.Progress("text"), a.Progress(b"1", cursor=7)])  # type: ignore[arg-type]
+    @pytest.mark.parametrize(
+        "item",
+        [None, "text", a.Progress("text"), a.Progress(b"1", cursor=7)],  # type: ignore[arg-type]
+        ids=["nothing", "text", "text-in-progress", "number-as-cursor"],
+    )
     def test_a_stream_of_nonsense_ends_like_any_other(
         self, make: Any, monkeypatch: pytest.MonkeyPatch, item: Any
     ) -> None:
@@ -155,7 +138,7 @@ class TestBadTiming:
         executor.order("l", f.Probe(ident(inv, 3)), inv)
         facts(executor, 1)
 
-    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS)
+    @pytest.mark.parametrize(("kind", "effect", "answer"), KINDS, ids=[kind for kind, *_ in KINDS])
     def test_it_is_busy_as_long_as_an_answer_is_owed(self, make: Any, kind: str, effect: Any, answer: Any) -> None:
         """The host stops looking when it is not, so an order must never be in no place at all."""
         executor, inv = make(), call("a")
