@@ -141,7 +141,7 @@ class HttpJobAdapter:
 
         def on_head(status: int, head: httpx.Headers) -> None:
             if options.handle_header and 200 <= status < 300:
-                early[0] = header_handle(options.handle_header, head.get(options.handle_header, ""))
+                early[0] = header_handle(options.handle_header, head.get(options.handle_header, ""), self._endpoint)
                 if early[0]:
                     learn(early[0])
 
@@ -172,7 +172,7 @@ class HttpJobAdapter:
                     async for event in stream:
                         if self._options.stream_end and event.event == self._options.stream_end:
                             return
-                        yield Progress(event_json(event.data), _cursor(event.id) if resumes else "")
+                        yield Progress(event_json(event.data), self._cursor(event.id) if resumes else "")
             except Exception:
                 # Whatever broke the stream, it is over; a probe tells what became of the job.
                 return
@@ -233,6 +233,9 @@ class HttpJobAdapter:
     def _url(self, name: str, ids: Mapping[str, str]) -> str:
         return self._endpoint.base + self._options.urls[name].fill(ids)
 
+    def _cursor(self, event_id: str) -> str:
+        return event_id if event_id.isascii() and self._endpoint.clean(event_id, CURSOR_CHARS_MAX) == event_id else ""
+
     async def _read(
         self, name: str, inv: Invocation, handle: str, bytes_max: int, page: str = ""
     ) -> http.Reply | Unknown:
@@ -258,13 +261,13 @@ class HttpJobAdapter:
         async def page_of(name: str, page: str) -> http.Reply | Unknown:
             return await self._read(name, inv, "", LIST_BYTES_MAX, page)
 
-        found = await search(page_of, self._options, self._mine(inv))
+        found = await search(page_of, self._options, self._mine(inv), self._endpoint)
         return found if isinstance(found, Absent | Unknown) else await self._found(inv, found)
 
     async def _found(self, inv: Invocation, job: Any) -> ProbeAnswer:
         if "status" not in self._options.urls:
             return judge_job(job, self._options, self._mine(inv), self._endpoint)
-        handle = handle_of(find(job, self._options.paths["handle"]))
+        handle = handle_of(find(job, self._options.paths["handle"]), self._endpoint)
         if not handle:
             return Unknown("the list shows the job without its handle")
         answer = await self._status(inv, handle)
@@ -281,14 +284,10 @@ class HttpJobAdapter:
             return Occupied("HTTP 409: something with this name is there already")
         if not (200 <= code < 300 or code == 409):
             return turned_down(reply)
-        told = submitted_handle(reply, options, self._mine(inv))
+        told = submitted_handle(reply, options, self._mine(inv), self._endpoint)
         if told is None:
             return Occupied("the answer is about another job")
         handle = handle or told
         if not handle and self.capabilities.evidence is Evidence.HANDLE_ONLY:
             return Unresolved(f"HTTP {code}, but no handle that could be read")
         return Accepted(handle)
-
-
-def _cursor(event_id: str) -> str:
-    return event_id if len(event_id) <= CURSOR_CHARS_MAX and event_id.isascii() and event_id.isprintable() else ""

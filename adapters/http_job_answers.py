@@ -66,20 +66,20 @@ def judge_job(
         return Absent(None)
     if "marker" in options.paths and word_of(find(job, options.paths["marker"])) not in mine:
         return Unknown("the answer is about another job")
-    handle, phase = handle_of(find(job, options.paths["handle"])), Phase(meaning)
+    handle, phase = handle_of(find(job, options.paths["handle"]), endpoint), Phase(meaning)
     if phase is Phase.FAILED:
         said = endpoint.clean(error_text(_at(job, options, "error")), FAILURE_CHARS_MAX)
         return Present(phase, handle, failure=Failure(FailureCode.REMOTE_FAILED, said, RemoteFate.ENDED, False))
     if phase is Phase.AWAITING_INPUT:
-        return _question(job, options, handle)
+        return _question(job, options, endpoint, handle)
     if phase is not Phase.COMPLETED or "result" in options.urls:
         return Present(phase, handle)
     result = cut if cut is not None else _result(job, options)
     return result if isinstance(result, Unknown) else Present(phase, handle, result)
 
 
-def _question(job: Any, options: Options, handle: str) -> ProbeAnswer:
-    name = handle_of(_at(job, options, "question_id")) or QUESTION
+def _question(job: Any, options: Options, endpoint: Endpoint, handle: str) -> ProbeAnswer:
+    name = handle_of(_at(job, options, "question_id"), endpoint) or QUESTION
     try:
         text = b"" if (question := _at(job, options, "question")) is MISSING else to_json(question)
     except RecursionError:
@@ -115,7 +115,7 @@ def judge_result(reply: Reply, options: Options) -> FetchAnswer:
     return result if isinstance(result, Unknown) else Result(result)
 
 
-def submitted_handle(reply: Reply, options: Options, mine: frozenset[str]) -> str | None:
+def submitted_handle(reply: Reply, options: Options, mine: frozenset[str], endpoint: Endpoint) -> str | None:
     """Read the handle from the body of a submit's answer; "" for none, None when it is about another job."""
     job = read_object(reply)
     if isinstance(job, Unknown):
@@ -123,24 +123,24 @@ def submitted_handle(reply: Reply, options: Options, mine: frozenset[str]) -> st
     marker = MISSING if "marker" not in options.paths else find(job, options.paths["marker"])
     if marker is not MISSING and word_of(marker) not in mine:
         return None
-    return handle_of(find(job, options.paths["handle"]))
+    return handle_of(find(job, options.paths["handle"]), endpoint)
 
 
-def header_handle(name: str, value: str) -> str:
+def header_handle(name: str, value: str, endpoint: Endpoint) -> str:
     """Read the handle from a header: of a URL its last segment, else the whole value."""
     if not name.lower().endswith("location"):
-        return handle_of(value.strip())
+        return handle_of(value.strip(), endpoint)
     try:
-        return handle_of(unquote(urlsplit(value.strip()).path.rstrip("/").rpartition("/")[2], errors="strict"))
+        last = urlsplit(value.strip()).path.rstrip("/").rpartition("/")[2]
+        return handle_of(unquote(last, errors="strict"), endpoint)
     except ValueError:
         return ""
 
 
-def handle_of(value: Any) -> str:
-    """Take a handle as text; "" for what cannot be one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = word_of(value)
-    return value if isinstance(value, str) and len(value) <= HANDLE_CHARS_MAX and value.isprintable() else ""
+def handle_of(value: Any, endpoint: Endpoint) -> str:
+    """Take a name that a service gives as text; "" for what cannot be one, such as our own token."""
+    name = "" if isinstance(value, bool) else word_of(value)
+    return name if endpoint.clean(name, HANDLE_CHARS_MAX) == name else ""
 
 
 def word_of(value: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from reattach.adapters.body import MISSING, find, read_value
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
 from reattach.adapters.http_job_answers import handle_of, word_of
 from reattach.adapters.http_job_checks import OWN
@@ -20,7 +21,7 @@ PAGES_MAX: Final = 50
 Read = Callable[[str, str], Awaitable[Reply | Unknown]]
 
 
-async def search(read: Read, options: Options, mine: frozenset[str]) -> Any:
+async def search(read: Read, options: Options, mine: frozenset[str], endpoint: Endpoint) -> Any:
     """Look through the whole list; of several jobs with one of these ids the oldest is the call's.
 
     Args:
@@ -33,7 +34,7 @@ async def search(read: Read, options: Options, mine: frozenset[str]) -> Any:
     name, page, strangers = "list", "", False
     for _ in range(PAGES_MAX):
         answer = await read(name, page)
-        read_page = answer if isinstance(answer, Unknown) else _page(answer, options)
+        read_page = answer if isinstance(answer, Unknown) else _page(answer, options, endpoint)
         if isinstance(read_page, Unknown):
             return read_page
         jobs, page = read_page
@@ -54,7 +55,7 @@ async def search(read: Read, options: Options, mine: frozenset[str]) -> Any:
     return Absent(None)
 
 
-def _page(reply: Reply, options: Options) -> tuple[list[Any], str] | Unknown:
+def _page(reply: Reply, options: Options, endpoint: Endpoint) -> tuple[list[Any], str] | Unknown:
     """Read one page: its jobs, and the name of the next one, "" for none."""
     if not 200 <= reply.status < 300:
         return Unknown(f"HTTP {reply.status} for the list")
@@ -69,5 +70,5 @@ def _page(reply: Reply, options: Options) -> tuple[list[Any], str] | Unknown:
     following = MISSING if "list_next" not in options.urls else find(value, options.paths["next"])
     if following is MISSING or following is None or following is False or following == "":
         return jobs, ""
-    page = handle_of(following)
+    page = handle_of(following, endpoint)
     return (jobs, page) if page else Unknown("the next page's name makes no sense")

@@ -28,10 +28,10 @@ def options(base: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def config(
-    given: dict[str, Any], url: str = "http://127.0.0.1:9", *, result_bytes_max: int = 1024 * 1024
+    given: dict[str, Any], url: str = "http://127.0.0.1:9", *, result_bytes_max: int = 1024 * 1024, token_env: str = ""
 ) -> AgentConfig:
     policy = Policy(retention_ms=1_000, result_bytes_max=result_bytes_max)
-    return AgentConfig("demo", "http_job", url, options=given, policy=policy)
+    return AgentConfig("demo", "http_job", url, token_env, given, policy)
 
 
 def on(

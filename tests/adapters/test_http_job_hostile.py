@@ -220,3 +220,68 @@ def test_an_absence_is_only_what_the_options_call_one(
             assert 200 <= code < 300 and value["status"] == "gone"
     if isinstance(answer, Present):
         assert 200 <= code < 300 and answer.phase in Phase
+
+
+SECRET = "tok-3f9a1c77e0"
+
+
+def echoing(server: wire.Server, connection: Any) -> None:
+    """Say the caller's credentials back in every place that has text."""
+    while request := server.request(connection):
+        assert SECRET.encode() in request
+        if b"/e " in request.split(b"\r\n")[0]:
+            connection.sendall(wire.reply(f"id: {SECRET}\ndata: 1\n\n".encode(), "200 OK", "text/event-stream"))
+            continue
+        job = {"status": "bad", "error": {"message": SECRET}, "id": SECRET, "ref": "call-1"}
+        if b"odd" in request:
+            job["status"] = SECRET
+        if b"asks" in request:
+            job["status"] = "asks"
+        code = "202 " if request.startswith(b"POST") else "200 "
+        text = json.dumps({**job, "items": [job]}).encode()
+        connection.sendall(wire.reply(text, code + SECRET, "application/json", f"Location: /jobs/{SECRET}"))
+
+
+def test_the_token_is_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("REATTACH_TEST_TOKEN", SECRET)
+    caplog.set_level("DEBUG")
+    paths = {"cancel": "/c/{marker}", "stream": "/jobs/{marker}/e", "paths": {"question_id": "id"}}
+    words = {"status_map": {"bad": "failed", "done": "completed"}, "paths": {"marker": "ref"}}
+    shapes = [options(BY_ID, **{**EVERYTHING, **paths}), options(LISTED, **{**EVERYTHING, **words})]
+    said: list[str] = []
+
+    async def work(adapter: HttpJobAdapter) -> None:
+        said.append(repr(adapter) + repr(adapter.__dict__))
+        for inv in (OWN, wire.invocation("odd"), wire.invocation("asks")):
+            said.append(repr([await adapter.probe(inv), await adapter.fetch(inv), await adapter.cancel(inv)]))
+            said.append(repr(await adapter.submit(inv, lambda handle: said.append(handle))))
+            said.append(repr([item async for item in adapter.watch(inv, "")]))
+
+    with wire.Server(echoing) as server:
+        for shape in shapes:
+            jobs.on(server.url, shape, work, token_env="REATTACH_TEST_TOKEN")
+        assert len(server.whole) > 15
+    assert "***" in str(said) and "AWAITING_INPUT" in str(said)
+    assert SECRET not in "\n".join((*said, caplog.text))
+
+
+def test_a_line_without_end_ends_the_stream() -> None:
+    def behave(server: wire.Server, connection: Any) -> None:
+        server.request(connection)
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\ndata: "
+        )
+        for _ in range(64):
+            connection.sendall(b"x" * MB)
+
+    async def work(adapter: HttpJobAdapter) -> list[Any]:
+        return [item async for item in adapter.watch(OWN, "")]
+
+    with wire.Server(behave) as server:
+        tracemalloc.start()
+        try:
+            items = jobs.on(server.url, options(BY_ID, stream="/jobs/{marker}/e"), work)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert items == [answers.Progress(b"1")] and peak < 8 * MB
