@@ -4,31 +4,36 @@ from collections.abc import Callable
 
 import pytest
 
-from reattach.models.answers import FetchAnswer, ProbeAnswer, Result, SubmitAnswer
+from reattach.models.answers import FetchAnswer, Result, SubmitAnswer, Unknown
+from reattach.models.effects import Probe, RemoteEffect
+from reattach.models.events import ProbeAnswered
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Capabilities, Deduplication
 from reattach.runtime.mutants.catalogue import MUTANTS
 from reattach.runtime.simulation.remotes import MARKER_LIST, Memory, Remote
+from reattach.runtime.testing.remote import Facts
 from reattach.testing import ModelRemote, PropertyBroken
 from tests.testing.making import model, search
 
 FOUND = (
     ("no-probe", "marker-list", "accepted twice"),
     ("no-quiet-time", "marker-list", "accepted twice"),
-    ("absence-while-running-resubmits", "marker-list", "rank fell"),
-    ("one-absence-is-a-loss", "marker-list", "false fate"),
+    ("admission-bound-ignored", "marker-list", "accepted twice"),
+    ("own-sends-ignored", "marker-list", "accepted twice"),
     ("unresolved-is-not-sent", "marker-list", "accepted twice"),
-    ("refusal-of-a-resend-believed", "deduplicating", "false fate"),
-    ("taken-slot-left-open", "fenceable", "accepted twice"),
+    ("fence-skipped", "fenceable", "accepted twice"),
+    ("intent-not-held", "handle-only", "accepted twice"),
+    ("restored-intent-believed-unsent", "handle-only", "accepted twice"),
+    ("decision-posts-at-once", "handle-only", "accepted twice"),
+    ("absence-while-running-resubmits", "marker-list", "rank fell"),
+    ("generation-reused", "handle-only", "rank fell"),
     ("terminal-not-absorbing", "marker-list", "two outcomes"),
+    ("tombstone-forgotten", "marker-list", "two outcomes"),
     ("no-wake-up", "marker-list", "raised"),
     ("drain-without-wake-up", "marker-list", "no wake-up"),
-    ("tombstone-forgotten", "marker-list", "two outcomes"),
     ("fate-too-sure", "marker-list", "false fate"),
+    ("refusal-of-a-resend-believed", "deduplicating", "false fate"),
     ("status-only-thread-reused", "status-only", "wrong turn"),
-    ("end-of-stream-is-end-of-run", "marker-list", "turns overlap"),
-    ("intent-not-held", "handle-only", "accepted twice"),
-    ("generation-reused", "handle-only", "rank fell"),
 )
 
 
@@ -68,13 +73,13 @@ class Blabbing(Remote):
         return Result(b'"authorization: bearer 0123456789"') if isinstance(found, Result) else found
 
 
-class NeverEnding(ModelRemote):
-    """A remote whose status stops to answer when everything else goes well."""
+class OnStrike(ModelRemote):
+    """Takes calls, and then answers no question about them any more."""
 
-    def _probe(self, inv: Invocation) -> ProbeAnswer:
-        from reattach.models.answers import Unknown
-
-        return Unknown("on strike") if self._calm else super()._probe(inv)
+    def carry(self, effect: RemoteEffect, inv: Invocation, *, step: int, by_ms: int) -> Facts | None:
+        if self.runs and isinstance(effect, Probe):
+            return (ProbeAnswered(effect.ident, Unknown("on strike")),)
+        return super().carry(effect, inv, step=step, by_ms=by_ms)
 
 
 KEYED = Capabilities(deduplication=Deduplication.KEY, key_lifetime_ms=10**9, admission_ms=1)
@@ -85,7 +90,8 @@ LIES: dict[str, tuple[Callable[[], ModelRemote], str]] = {
         lambda: ModelRemote(OthersResult("mixed up", MARKER_LIST.capabilities)),
         "wrong turn",
     ),
-    "repeats credentials": (lambda: ModelRemote(Blabbing("blabbing", MARKER_LIST.capabilities)), "wrong turn"),
+    "repeats credentials": (lambda: ModelRemote(Blabbing("blabbing", MARKER_LIST.capabilities)), "credential"),
+    "stops to answer": (lambda: OnStrike(MARKER_LIST), "stuck"),
 }
 
 
