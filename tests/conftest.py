@@ -1,23 +1,20 @@
-"""What every test has in common: seeds that are printed, and Hypothesis without deadlines of its own."""
+"""What every test has in common: seeds that are printed, and one of the harness's profiles for Hypothesis."""
 
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# Shared machines are slow at odd moments: a deadline per example would fail for that alone.
-settings.register_profile(
-    "reattach",
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
-)
-settings.load_profile("reattach")
+from reattach.runtime.testing.profiles import load_profile
+
+PROFILE = load_profile()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     seed = os.environ.get("REATTACH_SEED", "0")
-    return f"REATTACH_SEED={seed} (shifts every seeded test; a failing one names its own seed)"
+    return (
+        f"REATTACH_SEED={seed} (shifts every seeded test; a failing one names its own seed), "
+        f"REATTACH_PROFILE={PROFILE} (how long Hypothesis searches: dev, ci or deep)"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
