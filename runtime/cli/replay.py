@@ -73,7 +73,7 @@ def command(
     if number is not None:
         # Other turns of the same thread belong to the world of this one.
         whole = read(files, threads={call[:2] for call in held.calls}) if invocation else held
-        supposed, more["what_if"] = _suppose(whole, number, invocation, until)
+        supposed, more["what_if"] = _suppose(whole, number, invocation, until, keep=json_file is not None)
         code = 1 if 1 in (supposed, code) else max(supposed, code)
     if json_file is not None:
         try:
@@ -83,22 +83,28 @@ def command(
     return code
 
 
-def _suppose(journal: "Journal", number: int, invocation: str, until: int) -> tuple[int, list[dict[str, Any]]]:
+def _suppose(
+    journal: "Journal", number: int, invocation: str, until: int, keep: bool
+) -> tuple[int, list[dict[str, Any]]]:
     """Try the crashes that were asked for, and show what comes of them.
 
+    Args:
+        keep: collect every world for machines.
+
     Returns:
-        The exit code, and every world for machines.
+        The exit code, and what was collected.
     """
     from reattach.runtime.replay.progress import Progress
     from reattach.runtime.replay.supposing import EVERY, Findings, crashes_in, suppose
     from reattach.runtime.replay.supposing_lines import as_data, story_lines, summary_line, total_line
 
-    findings, data = Findings(), []
+    findings = Findings()
+    data: list[dict[str, Any]] = []
     with Progress() as progress:
         on_crash = progress.supposing(crashes_in(journal, number, invocation=invocation, until=until))
         for supposed in suppose(journal, number, invocation=invocation, until=until, on_crash=on_crash):
             findings.add(supposed)
-            data += as_data(supposed)
+            data += as_data(supposed) if keep else ()
             for line in [summary_line(supposed)] if number == EVERY else story_lines(journal, supposed):
                 typer.echo(line)
     if number == EVERY and findings.first is not None:

@@ -121,6 +121,7 @@ class _Walk:
     def __init__(self, first: JournalEntry) -> None:
         self.key: Key = (first.agent, first.thread_id)
         self.lines: list[tuple[int, Requested | Ordered]] = []
+        self._numbers: dict[ThreadEvent, int] = {}
         self._life = ""
         self._terms: Terms | None = None
         self._at: Point | None = Point()
@@ -164,11 +165,10 @@ class _Walk:
         event = entry.event
         if not isinstance(event, Requested | Ordered):
             return frozenset()
-        for number, (_, line) in enumerate(self.lines):
-            if line == event:
-                return frozenset({number})
-        self.lines.append((entry.at_ms, event))
-        return frozenset({len(self.lines) - 1})
+        number = self._numbers.setdefault(event, len(self.lines))
+        if number == len(self.lines):
+            self.lines.append((entry.at_ms, event))
+        return frozenset({number})
 
     def _find(self, entry: JournalEntry) -> Point | None:
         """What was stored before this step."""

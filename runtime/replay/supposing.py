@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from reattach.models.codec import decode_entry
@@ -41,7 +41,7 @@ class Findings:
 
     Args:
         left_out: entries whose history is not whole, so that nothing can be continued from them.
-        crashes: without their stories, but for the first that breaks a property.
+        first: the first that breaks a property; of the others nothing is kept.
     """
 
     crashes: int = 0
@@ -49,14 +49,12 @@ class Findings:
     broken: int = 0
     left_out: int = 0
     first: Supposed | None = None
-    all: list[Supposed] = field(default_factory=list)
 
     def add(self, supposed: Supposed) -> None:
         self.crashes += 1
         self.worlds += len(supposed.worlds)
         self.broken += len(supposed.broken)
         self.left_out += not supposed.worlds
-        self.all.append(supposed)
         if supposed.broken and self.first is None:
             self.first = supposed
 

@@ -13,9 +13,10 @@ from reattach.models.invocation import Invocation
 from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Notice, NoticeKind, Outcome
-from reattach.models.policy import Absence, Deduplication, Evidence, Terms
+from reattach.models.policy import Terms
 from reattach.models.thread import ThreadState
 from reattach.runtime.driver import Key
+from reattach.runtime.replay.kinds import remote_of
 from reattach.runtime.replay.knowledge import Fate, Run
 from reattach.runtime.replay.past import Past, Point
 from reattach.runtime.simulation.chance import Chance
@@ -27,17 +28,7 @@ from reattach.runtime.simulation.ledger import Broken, Ledger, name_of
 from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.people import People
-from reattach.runtime.simulation.remotes import (
-    ALIVE,
-    DEDUPLICATING,
-    FENCEABLE,
-    HANDLE_ONLY,
-    MARKER_LAST,
-    MARKER_LIST,
-    STATUS_ONLY,
-    Remote,
-    end,
-)
+from reattach.runtime.simulation.remotes import ALIVE, end
 from reattach.runtime.simulation.server import NOTHING, Server
 from reattach.runtime.simulation.source import Line, Source
 
@@ -290,19 +281,3 @@ class _Account(Ledger):
         if self._world.job is not None:
             self._world.tell(f"the remote accepts {marker}")
         super().accept(marker, beside)
-
-
-def remote_of(terms: Terms, past: Past) -> Remote:
-    """The model remote of these capabilities."""
-    able = terms.capabilities
-    if able.absence is Absence.BY_FENCE:
-        kind = FENCEABLE
-    elif able.evidence is Evidence.HANDLE_ONLY:
-        kind = HANDLE_ONLY
-    elif able.evidence is Evidence.CONTAINER:
-        kind = STATUS_ONLY
-    elif past.newest_only:
-        kind = MARKER_LAST
-    else:
-        kind = DEDUPLICATING if able.deduplication is Deduplication.KEY else MARKER_LIST
-    return replace(kind, capabilities=able)

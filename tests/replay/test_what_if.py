@@ -15,12 +15,13 @@ from reattach.models.policy import SubmitAfter, Terms
 from reattach.runtime.cli.main import main
 from reattach.runtime.driver import Driver
 from reattach.runtime.mutants.catalogue import MUTANTS
+from reattach.runtime.mutants.patching import line, reline
+from reattach.runtime.replay.kinds import remote_of
 from reattach.runtime.replay.knowledge import Fate
 from reattach.runtime.replay.past import Moment, past_of
 from reattach.runtime.replay.reading import read
 from reattach.runtime.replay.supposing import Supposed, suppose
 from reattach.runtime.replay.whatif import Arrival, Checkpoint, Continued, continuations
-from reattach.runtime.replay.world import remote_of
 from reattach.runtime.simulation.faults import ALL, Faults
 from reattach.runtime.simulation.remotes import REMOTES
 from reattach.runtime.simulation.world import World
@@ -258,6 +259,21 @@ class TestCommand:
         with MUTANTS["quiet-time-from-now"].apply():
             assert main(["replay", str(history(BETWEEN)), "--what-if", "crash@2", "--invocation", "call-0"]) == 1
         assert "=> BROKEN: stuck: call-0" in capsys.readouterr().out
+
+    def test_a_rank_that_falls_is_found(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with reline((Leaf.RU_WATCHING,), "restored", line(Leaf.SU_PROBING)):
+            assert main(["replay", str(history(TURNS)), "--what-if", "crash@6", "--invocation", "turn-3"]) == 1
+        assert "=> BROKEN: rank fell: turn-3" in capsys.readouterr().out
+
+    def test_an_exception_of_todays_code_is_found(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise KeyError("no such order")
+
+        monkeypatch.setattr("reattach.runtime.simulation.network.Network.send", refuse)
+        assert main(["replay", str(history(TURNS)), "--what-if", "crash@6", "--invocation", "turn-1"]) == 1
+        assert "=> BROKEN: crash: KeyError: 'no such order'" in capsys.readouterr().out
 
     def test_what_comes_out_otherwise_today_is_not_continued(self, capsys: pytest.CaptureFixture[str]) -> None:
         with MUTANTS["no-quiet-time"].apply():
