@@ -1,5 +1,6 @@
 """A bar on the terminal while a long journal is replayed."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,7 +23,13 @@ class Progress:
         console = console or Console(stderr=True)
         columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
         self._bars = Bars(
-            *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+            *columns,
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            # What goes into a file must not be drawn above the bar instead.
+            redirect_stdout=sys.stdout.isatty(),
+            disable=not console.is_terminal,
         )
         self._started_s = time.monotonic()
         self._shown = False

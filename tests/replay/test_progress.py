@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
 from reattach.runtime.replay import progress as module
@@ -35,3 +36,14 @@ def test_a_long_journal_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.
 def test_a_short_one_and_a_file_show_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(monkeypatch, tmp_path, delay_s=60, terminal=True) == ""
     assert shown(monkeypatch, tmp_path, delay_s=0, terminal=False) == ""
+
+
+def test_lines_for_a_file_go_into_the_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "DELAY_S", 0)
+    out = io.StringIO()
+    with Progress(Console(file=out, force_terminal=True, width=80)) as progress:
+        progress.supposing(2)(1)
+        typer.echo("a line")
+    assert "crashing" in out.getvalue()
+    assert "a line" not in out.getvalue()
+    assert capsys.readouterr().out == "a line\n"
