@@ -6,13 +6,17 @@ import pytest
 
 from reattach.fsm.step import begin
 from reattach.models.answers import Absent, Fenced, NotReady, Present
+from reattach.models.effects import Submit
+from reattach.models.events import Ident
 from reattach.models.identity import request_key
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import Failure, FailureCode, Outcome, RemoteFate
 from reattach.runtime.simulation.clock import Clock
 from reattach.runtime.simulation.faults import NONE, Faults
+from reattach.runtime.simulation.host import Host, Snapshot
 from reattach.runtime.simulation.job import Job
 from reattach.runtime.simulation.ledger import Broken, Ledger
+from reattach.runtime.simulation.network import Post
 from reattach.runtime.simulation.remotes import FENCEABLE, HANDLE_ONLY, Remote
 from reattach.runtime.simulation.world import START_MS, World
 from tests.fsm.making import env, request
@@ -162,3 +166,36 @@ class TestServer:
         assert server.threads[key].fenced == server.threads[key].created != ()
         world._until(START_MS + server.memory_ms + 1)
         assert server.threads[key].fenced == server.threads[key].created == ()
+
+
+class TestSkew:
+    """A host whose clock is ahead, or behind, goes by its own clock in everything."""
+
+    @pytest.mark.parametrize("skew_ms", [-100, 70])
+    def test_timers_fire_when_its_clock_says_so(self, skew_ms: int) -> None:
+        world = World(1, NONE, calls=1)
+        host = world.job.host = Host(world.around, 2, Snapshot(1, position=0), skew_ms=skew_ms)
+        fired: list[int] = []
+        host._fire = lambda *_: fired.append(world.clock.now_ms)  # type: ignore[method-assign]
+        host._wake(("agent", "t"), START_MS + 500)
+        while world.clock.step():
+            pass
+        assert fired == [START_MS + 500 - skew_ms]
+        assert host.driver.opened_ms == START_MS + skew_ms
+
+    def test_a_post_leaves_within_the_time_that_its_clock_wrote(self) -> None:
+        world = World(1, Faults(delay=1), calls=1)
+        host = Host(world.around, 2, Snapshot(1), skew_ms=100)
+        asked = replace(request("a"), agent="marker-list")
+        record = begin(asked, env())
+        (timeout_ms,) = {one.policy.submit_timeout_ms for one in world.terms.values()}
+        posts: list[Post] = []
+        world.network._leave = posts.append  # type: ignore[method-assign, assignment]
+        now = world.clock.now_ms + host.skew_ms
+        for _ in range(50):
+            world.network.send(host, request_key(asked), Submit(Ident("life-2", "a", 1, 1), now + 200), record)
+        left = []
+        while world.clock.step():
+            left.append(world.clock.now_ms)
+        assert {post.limit_ms for post in posts} == {START_MS + 200 + timeout_ms}
+        assert START_MS <= min(left) <= max(left) <= START_MS + 200
