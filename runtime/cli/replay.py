@@ -1,5 +1,6 @@
 """`reattach replay`."""
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,7 +107,8 @@ def _suppose(
             findings.add(supposed)
             data += as_data(supposed) if keep else ()
             for line in [summary_line(supposed)] if number == EVERY else story_lines(journal, supposed):
-                typer.echo(line)
+                # Unlike `echo`, this goes above the bar where both are on one terminal.
+                sys.stdout.write(f"{line}\n")
     if number == EVERY and findings.first is not None:
         for line in story_lines(journal, findings.first, only_broken=True):
             typer.echo(line)

@@ -1,10 +1,10 @@
 """The bar: on a terminal, for long journals, and nowhere else."""
 
 import io
+import sys
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
 
 from reattach.runtime.replay import progress as module
@@ -43,7 +43,7 @@ def test_lines_for_a_file_go_into_the_file(monkeypatch: pytest.MonkeyPatch, caps
     out = io.StringIO()
     with Progress(Console(file=out, force_terminal=True, width=80)) as progress:
         progress.supposing(2)(1)
-        typer.echo("a line")
+        sys.stdout.write("a line\n")
     assert "crashing" in out.getvalue()
     assert "a line" not in out.getvalue()
     assert capsys.readouterr().out == "a line\n"
