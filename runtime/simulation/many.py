@@ -101,10 +101,14 @@ def _side_by_side(worlds: list[Plan], jobs: int, take: Callable[[int, Report], N
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         left = iter(enumerate(worlds))
         running: dict[Future[Report], int] = {}
-        while True:
-            for number, one in islice(left, AHEAD * jobs - len(running)):
-                running[pool.submit(run_one, one)] = number
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                take(running.pop(future), future.result())
+        try:
+            while True:
+                for number, one in islice(left, AHEAD * jobs - len(running)):
+                    running[pool.submit(run_one, one)] = number
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    take(running.pop(future), future.result())
+        finally:
+            # Whoever stops us does not want to wait for what has not begun.
+            pool.shutdown(wait=False, cancel_futures=True)

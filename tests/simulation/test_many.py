@@ -60,6 +60,20 @@ def test_the_number_of_processes_changes_nothing(monkeypatch: pytest.MonkeyPatch
     assert len({one.steps for one in alone}) > 1
 
 
+def test_who_stops_the_run_does_not_wait_for_the_worlds_that_have_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "WORLD_CALLS_MAX", 10)
+    monkeypatch.setattr(many, "AHEAD", 1_000)
+    told = []
+
+    def stop(report: Report) -> None:
+        told.append(report)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(Plan(1, 1_000_000), 2, stop)
+    assert len(told) == 1
+
+
 def test_the_sum_of_worlds() -> None:
     reports = run_all(Plan(5, 40, "all"), 1, nothing) + run_all(Plan(6, 30, "all"), 1, nothing)
     whole = total(reports)
