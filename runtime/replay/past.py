@@ -49,8 +49,8 @@ class Moment:
 
     Args:
         record: of the call that the entry is about, as it is then.
-        begun, posted: what was there before the call began, and before its first POST left; None where
-            the journal does not show it.
+        begun: what was there before the call began; None where the journal does not show it.
+        posted: what was there before the first and before the latest POST of this generation.
         runs: in the order of their POSTs.
         fenced: records whose slots the remote has closed.
         released: calls whose run may still act beside later turns, as people were told.
@@ -61,7 +61,7 @@ class Moment:
     record: Invocation
     now: Point
     begun: Point | None
-    posted: Point | None
+    posted: tuple[Point, ...]
     runs: tuple[Run, ...]
     fenced: tuple[Invocation, ...]
     released: frozenset[str]
@@ -127,7 +127,7 @@ class _Walk:
         self._at: Point | None = Point()
         self._seen: dict[bytes, Point] = {}
         self._begun: dict[str, Point] = {}
-        self._posted: dict[tuple[str, int], Point] = {}
+        self._posted: dict[tuple[str, int], tuple[Point, ...]] = {}
         self._knowledge = Knowledge()
         self._ahead: list[Transition] = []
         self._latest: Moment | None = None
@@ -202,14 +202,15 @@ class _Walk:
         for made in result.transitions:
             self._knowledge.learn(made, self._terms, entry.at_ms)
             if any(isinstance(effect, Submit) for effect in made.effects):
-                self._posted.setdefault((made.after.id, made.after.generation), at)
+                name = (made.after.id, made.after.generation)
+                self._posted[name] = (*self._posted.get(name, ())[:1], at)
         if holder := _holder(result.state):
             self._seen[state_digest(holder)] = point
         if at.state is not None and at.state.drain is not None:
             released = result.state is None or result.state.drain is None
             self._knowledge.drained(at.state.drain, released, result)
         record = result.transitions[-1].after
-        begun, posted = self._begun.get(record.id), self._posted.get((record.id, record.generation))
+        begun, posted = self._begun.get(record.id), self._posted.get((record.id, record.generation), ())
         known = self._knowledge
         runs = tuple(known.runs.values())
         return Moment(

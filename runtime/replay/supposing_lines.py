@@ -57,11 +57,11 @@ def verdict(world: Continued) -> str:
 
 def table_lines(supposed: Supposed) -> Iterator[str]:
     """The worlds of one crash, a line each."""
-    yield f"  {'the checkpoint':<22}  {'the POST in doubt':<32}  POSTs  accepted  outcome"
+    yield f"  {'the checkpoint':<23}  {'the POST in doubt':<32}  POSTs  accepted  outcome"
     for world in supposed.worlds:
         outcome = f"BROKEN: {world.broken}" if world.broken else world.outcome
         checkpoint, arrival = world.checkpoint.value, world.arrival.value
-        yield f"  {checkpoint:<22}  {arrival:<32}  {world.posts:>5}  {world.accepted:>8}  {outcome}"
+        yield f"  {checkpoint:<23}  {arrival:<32}  {world.posts:>5}  {world.accepted:>8}  {outcome}"
 
 
 def summary_line(supposed: Supposed) -> str:

@@ -28,6 +28,7 @@ class Checkpoint(Enum):
 
     ENTRY = "holds the entry"
     BEFORE_POST = "is older than the POST"
+    BEFORE_FIRST = "is older than all POSTs"
     NOTHING = "is older than the call"
 
 
@@ -76,8 +77,10 @@ def continuations(past: Past, moment: Moment, number: int, seed: int = 1) -> Ite
 
 def _checkpoints(moment: Moment) -> Iterator[tuple[Checkpoint, Point]]:
     yield Checkpoint.ENTRY, moment.now
-    if moment.posted is not None:
-        yield Checkpoint.BEFORE_POST, moment.posted
+    if moment.posted:
+        yield Checkpoint.BEFORE_POST, moment.posted[-1]
+    if len(moment.posted) > 1:
+        yield Checkpoint.BEFORE_FIRST, moment.posted[0]
     if moment.begun is not None:
         yield Checkpoint.NOTHING, moment.begun
 

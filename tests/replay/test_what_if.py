@@ -84,7 +84,7 @@ class TestWorlds:
         found = crash(BETWEEN, 5)
         assert {(world.checkpoint, world.arrival) for world in found.worlds} == {
             (checkpoint, arrival)
-            for checkpoint in Checkpoint
+            for checkpoint in (Checkpoint.ENTRY, Checkpoint.BEFORE_POST, Checkpoint.NOTHING)
             for arrival in (Arrival.ARRIVED, Arrival.LOST, Arrival.LATE)
         }
         assert {(world.arrival, world.posts, world.accepted) for world in found.worlds} == {
@@ -92,6 +92,12 @@ class TestWorlds:
             (Arrival.LOST, 1, 1),
             (Arrival.LATE, 0, 1),
         }
+
+    def test_of_several_posts_the_first_and_the_latest_may_be_undone(self) -> None:
+        """Entry 8 is the second POST, which a trusted absence permitted; its answer is entry 9."""
+        found = crash("lost-post-then-proven-absent", 8)
+        assert {world.checkpoint for world in found.worlds} == set(Checkpoint)
+        assert {world.accepted for world in found.worlds} == {1}
 
     def test_before_the_post_there_is_nothing_in_doubt(self) -> None:
         found = crash(BETWEEN, 4)
@@ -133,7 +139,7 @@ class TestWorlds:
         found = list(continuations(past_of(host.entries), latest(host), len(host.entries)))
         assert [world.broken for world in found if world.broken] == []
         assert {(world.checkpoint, world.posts, world.outcome) for world in found} == {
-            (checkpoint, 0, "parked") for checkpoint in Checkpoint
+            (checkpoint, 0, "parked") for checkpoint in Checkpoint if checkpoint is not Checkpoint.BEFORE_FIRST
         }
 
 
@@ -222,7 +228,7 @@ class TestCommand:
         assert "what if the job had crashed behind entry 5 of call call-1 (agent echo, thread " in lines[9]
         assert sum(line.startswith("! crash ") for line in lines) == 9
         assert sum("restored -> submitted.probing  [Probe]" in line for line in lines) == 1 + 3
-        table = lines.index("  the checkpoint          the POST in doubt                 POSTs  accepted  outcome")
+        table = lines.index("  the checkpoint           the POST in doubt                 POSTs  accepted  outcome")
         assert lines[table + 2].split()[-3:] == ["1", "1", "completed"]
         assert lines[-1] == "1 crash in 9 worlds: every property holds"
 
