@@ -1,10 +1,12 @@
 """`http_job` on the wire: what is sent, and what each answer is taken for; against a server of plain sockets."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
+from reattach.adapters import http
 from reattach.adapters.http_job import HttpJobAdapter
 from reattach.models.answers import (
     Absent,
@@ -118,28 +120,26 @@ class TestSubmit:
         else:
             assert isinstance(answer, Unresolved) and learned == []
 
-    def test_a_header_is_told_before_the_body_and_survives_its_loss(self) -> None:
-        """The head arrives, the rest does not: the job is known nevertheless."""
+    def test_a_header_is_told_before_the_body_and_survives_its_loss(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The head arrives, the rest does not: the job is known nevertheless, and known at once."""
+        monkeypatch.setattr(http, "BODY_S", 30.0)
+        told = threading.Event()
+        told_before_the_end: list[bool] = []
+        learned: list[str] = []
 
         def behave(server: wire.Server, connection: Any) -> None:
             server.request(connection)
             connection.sendall(b"HTTP/1.1 202 Accepted\r\nX-Job: j-1\r\nContent-Length: 100\r\n\r\n{")
-            told.wait(10)
-
-        import threading
-
-        told = threading.Event()
-        learned: list[str] = []
+            told_before_the_end.append(told.wait(10))
 
         def learn(handle: str) -> None:
             learned.append(handle)
             told.set()
 
+        given = options(BY_HANDLE, handle_header="X-Job")
         with wire.Server(behave) as server:
-            answer = jobs.on(
-                server.url, options(BY_HANDLE, handle_header="X-Job"), lambda adapter: adapter.submit(OWN, learn)
-            )
-        assert (answer, learned) == (Accepted("j-1"), ["j-1"])
+            answer = jobs.on(server.url, given, lambda adapter: adapter.submit(OWN, learn))
+        assert (answer, learned, told_before_the_end) == (Accepted("j-1"), ["j-1"], [True])
 
     def test_a_refusal_with_a_location_teaches_nothing(self) -> None:
         reply = body("{}", "404 Not Found", "Location: /jobs/1")
