@@ -8,7 +8,7 @@ that share a form):
   by its distance to the time from which on it no longer matters, 0 once it does not.
 - Counters for people (`steps`, `probes`, `spent_ms`, `entered_ms`, `attempts` without refusals), causes and
   the scatter of `tries`: with backoffs of one unit every wait is one unit.
-- The stamps of the quiet time, where an absence is not known by waiting.
+- The stamps of the quiet time, where nothing is known by waiting.
 - Epochs and names of incarnations: only "current or not" and "own or foreign" are ever compared.
 - In a checkpoint the tenure's stamps and the wake-ups: a restore resets the one and is due at once
   by the other.
@@ -36,13 +36,14 @@ from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Absence
 from reattach.models.request import Request
-from reattach.models.thread import ThreadState
+from reattach.models.thread import ThreadState, Tombstone
 from reattach.runtime.explore.scenario import Scenario
 from reattach.runtime.explore.strangers import welcome
 from reattach.runtime.explore.world import Life, Post, Snapshot, World
 from reattach.runtime.simulation.remotes import Memory
 
 FAR_MS = 10**6
+SEARCHED_MS = 10**5
 SHARED_MAX = 100_000
 LEAVES = {leaf: number for number, leaf in enumerate(Leaf)}
 _ASKING = frozenset({Leaf.NS_PROBING, Leaf.SU_PROBING, Leaf.RU_PROBING, Leaf.RU_RESPONDING_PROBING, Leaf.FAILED})
@@ -62,10 +63,14 @@ class Canon:
         self.policy = policy
         self.admission = terms.admission_ms
         self.quiet = policy.overlap_ms + terms.settle_ms
-        self.waits = terms.capabilities.absence is Absence.AFTER_QUIET
+        # A response waits for the quiet time whatever an absence rests on.
+        self.waits = terms.capabilities.absence is Absence.AFTER_QUIET or terms.capabilities.responds
         self.memory = terms.memory_ms - terms.settle_ms - policy.skew_max_ms
         self.counts_attempts = scenario.refusals
-        self.asked = [event.request for event in scenario.script if isinstance(event, Requested)]
+        self.forgets_at_ms = scenario.forgets_at_ms
+        asked = [event.request for event in scenario.script if isinstance(event, Requested)]
+        # What is too far away to come nearer in a search is the same in every world.
+        self.asked = [request for request in asked if self._asked(0, request) != self._asked(SEARCHED_MS, request)]
         # Worlds share their parts: a part's form is worked out once per object and instant, and has a number.
         self._numbers: dict[Any, int] = {}
         self._seen: dict[tuple[int, int], tuple[object, int]] = {}
@@ -93,10 +98,17 @@ class Canon:
             parts += (-4, left.crashes, left.checkpoints, left.zombies)
             kept = [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
             parts += kept if self.writes_ahead or not self.reduce else sorted({*kept, self._nothing})
-        parts += (left.losses, self._told(tuple(self._asked(now, request) for request in self.asked)))
+        parts.append(left.losses)
+        if self.forgets_at_ms:
+            parts.append(max(-1, self.forgets_at_ms - now))
+        if self.asked:
+            parts.append(self._told(tuple(self._asked(now, request) for request in self.asked)))
         return tuple(parts)
 
     def _number_life(self, now: int, life: Life) -> int:
+        found = self._seen.get((id(life), now))
+        if found is not None and found[0] is life:
+            return found[1]
         known = len(self._numbers)
         made = self._number(now, life, self._life)
         if made >= known and self._met is not None:
@@ -124,7 +136,6 @@ class Canon:
         return turns, memory.created, memory.fenced
 
     def _life(self, now: int, life: Life) -> tuple[Any, ...]:
-        epoch = life.epoch
         read = life.read
         return (
             self._thread(now, life.state, life),
@@ -134,9 +145,9 @@ class Canon:
             life.recovering,
             None if read is None else (type(read.effect).__name__, self._about(read.inv), read.inv.handle),
             tuple(
-                self._answer(answer, epoch)
+                self._answer(answer, life)
                 for answer in life.inbox
-                if not self.reduce or answer.ident.epoch == epoch or welcome(life.state, answer)
+                if not self.reduce or life.current(answer) or welcome(life, answer)
             ),
             life.hold is not None,
             life.emitted,
@@ -145,17 +156,20 @@ class Canon:
     def _about(self, inv: Invocation) -> tuple[Any, ...]:
         return inv.id, inv.generation, inv.slot
 
-    def _answer(self, event: Answered, epoch: int) -> tuple[Any, ...]:
+    def _answer(self, event: Answered, life: Life) -> tuple[Any, ...]:
         ident = event.ident
         answer = getattr(event, "answer", None)
+        own = ident.incarnation == life.name
         return (
-            type(event).__name__, ident.invocation_id, ident.generation, ident.epoch == epoch,
+            type(event).__name__, ident.invocation_id, ident.generation,
+            life.current(event) if own else (ident.incarnation, max(-1, ident.epoch - life.epoch)),
             type(answer).__name__, repr(answer),
         )  # fmt: skip
 
     def _post(self, now: int, post: Post, world: World) -> tuple[int, ...]:
         inv = post.inv
-        about = self._told((post.stage, inv.id, inv.generation, inv.slot))
+        response = inv.response.response_id if post.stage == "respond" and inv.response is not None else ""
+        about = self._told((post.stage, inv.id, inv.generation, inv.slot, response))
         for whose, life in enumerate((world.host, *world.zombies)):
             if life.born == post.owner:
                 current = post.ident.epoch == life.epoch
@@ -180,10 +194,14 @@ class Canon:
                 max(0, drain.until_ms - now),
             ),
             tuple((q.request.invocation_id, q.cancelled) for q in state.queue),
-            tuple((s.invocation_id, s.generation, s.status.name) for s in state.tombstones),
+            tuple(self._stone(now, stone) for stone in state.tombstones),
             max(0, state.sends_end_ms + self.admission - now) if own and self.waits else 0,
             state.after,
         )
+
+    def _stone(self, now: int, stone: Tombstone) -> tuple[object, ...]:
+        left_ms = min(FAR_MS, max(0, stone.expires_at_ms - now))
+        return stone.invocation_id, stone.generation, stone.status.name, left_ms
 
     def _asked(self, now: int, request: Request) -> tuple[int, int]:
         """How near the times are that the input itself brings along; a request may come again at any time."""

@@ -1,12 +1,17 @@
 """The properties: what no world, no step and no outcome may ever show."""
 
+from typing import Final
+
 from reattach.fsm.thread import ThreadStep
 from reattach.models.identity import marker_of
-from reattach.models.invocation import check_invocation
+from reattach.models.invocation import Invocation, check_invocation
 from reattach.models.outcomes import Outcome
+from reattach.runtime.explore.kinds import ANSWERS, GONE
 from reattach.runtime.explore.scenario import Violation
 from reattach.runtime.explore.world import Life, Said
 from reattach.runtime.simulation.remotes import ALIVE, Memory, result_of
+
+_OVER: Final = ("ended", "cancelled")
 
 
 def check_step(result: ThreadStep) -> None:
@@ -60,6 +65,18 @@ def check_said(said: Said, before: tuple[Said, ...], memory: Memory, life: Life,
     marker = marker_of(said[0], said[1])
     if said[5] == "none" and not life.dies_at_ms and any(turn.marker == marker for turn in memory.turns):
         raise Violation("false fate", f"{said[0]} was accepted, the outcome says it was not")
+    if said[5] in _OVER and any(turn.marker == marker and turn.phase in ALIVE for turn in memory.turns):
+        raise Violation("false fate", f"the run of {said[0]} goes on, the outcome says that it is {said[5]}")
+
+
+def check_response(before: Memory, after: Memory, inv: Invocation) -> None:
+    """An answer that a run has just taken was not taken before, and answers what the run asked."""
+    assert inv.response is not None
+    taken = after.turns[-1]
+    if any(old.marker == taken.marker for old in before.turns):
+        raise Violation("answered twice", f"{taken.marker} was taken twice")
+    if taken.thread != ANSWERS + inv.response.question_id:
+        raise Violation("wrong question", f"{taken.marker} was given to {taken.thread}, it is for another question")
 
 
 def check_accepted(before: Memory, after: Memory, emitted: tuple[Said, ...]) -> None:
@@ -67,7 +84,7 @@ def check_accepted(before: Memory, after: Memory, emitted: tuple[Said, ...]) -> 
     turn = after.turns[-1]
     if any(old.marker == turn.marker for old in before.turns):
         raise Violation("accepted twice", f"{turn.marker} started a second run")
-    if any(old.thread == turn.thread and old.phase in ALIVE for old in before.turns):
+    if any(old.thread.removeprefix(GONE) == turn.thread and old.phase in ALIVE for old in before.turns):
         raise Violation("turns overlap", f"{turn.marker} was accepted while another turn ran")
     for said in emitted:
         if said[5] == "none" and marker_of(said[0], said[1]) == turn.marker:

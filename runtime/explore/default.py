@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from typing import Any, Final
 
-from reattach.runtime.explore.runs import named, scenario
+from reattach.runtime.explore.also import ALSO
+from reattach.runtime.explore.runs import UNITS, named, scenario
+from reattach.runtime.explore.scenario import Scenario
 from reattach.runtime.explore.search import search
 from reattach.runtime.explore.timeline import timeline
 
@@ -18,6 +20,7 @@ class Bounds:
 
     Args:
         zombies: how many crashes may leave the old incarnation alive for its overlap.
+        also: what else may happen, by its name in `also.ALSO`.
     """
 
     remote: str
@@ -26,6 +29,24 @@ class Bounds:
     checkpoints: int = 2
     losses: int = 2
     zombies: int = 0
+    also: str = ""
+
+    @property
+    def scenario(self) -> Scenario:
+        also = ALSO[self.also]
+        # A remote that shows its newest turn only may have moved on from a result that was not committed.
+        alike = not (self.remote == "marker-last" and self.turns > 1)
+        return scenario(
+            also.remote(named(self.remote)),
+            turns=self.turns,
+            crashes=self.crashes,
+            checkpoints=self.checkpoints,
+            losses=self.losses,
+            zombies=self.zombies,
+            policy=replace(UNITS, **also.policy),
+            then=also.then,
+            **{"same_outcome": alike, **also.scenario},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,7 @@ class Explored:
     checkpoints: int
     losses: int
     zombies: int
+    also: str
     states: int
     edges: int
     depth: int
@@ -73,21 +95,7 @@ DEFAULT: Final = (
 
 def run(bounds: Bounds, states_max: int = 20_000_000) -> Explored:
     """Search one scenario to its end."""
-    remote = named(bounds.remote)
-    # A remote that shows its newest turn only may have moved on from a result that was not committed.
-    same_outcome = not (bounds.remote == "marker-last" and bounds.turns > 1)
-    found = search(
-        scenario(
-            remote,
-            turns=bounds.turns,
-            crashes=bounds.crashes,
-            checkpoints=bounds.checkpoints,
-            losses=bounds.losses,
-            zombies=bounds.zombies,
-            same_outcome=same_outcome,
-        ),
-        states_max=states_max,
-    )
+    found = search(bounds.scenario, states_max=states_max, reduce=ALSO[bounds.also].reduce)
     return Explored(
         **asdict(bounds),
         states=found.states,

@@ -9,7 +9,20 @@ from typing import Any, NamedTuple
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, step_thread
 from reattach.models.answers import Unknown
-from reattach.models.effects import Cancel, Count, Emit, Fence, Fetch, Hold, Notify, Probe, Report, Submit, Watch
+from reattach.models.effects import (
+    Cancel,
+    Count,
+    Emit,
+    Fence,
+    Fetch,
+    Hold,
+    Notify,
+    Probe,
+    Report,
+    Respond,
+    Submit,
+    Watch,
+)
 from reattach.models.events import (
     Answered,
     CancelAnswered,
@@ -30,7 +43,7 @@ from reattach.runtime.simulation.remotes import Memory
 
 STRANGERS_MAX = 1
 KEPT_MAX = 200_000
-RESTORED, TIME, INPUT = -1, -2, -3
+RESTORED, TIME, INPUT, SKIPPED = -1, -2, -3, -4
 
 
 class Fed(NamedTuple):
@@ -137,6 +150,8 @@ class Lives:
         return value
 
     def _feed(self, life: Life, which: int, now_ms: int) -> Fed:
+        if which == SKIPPED:
+            return Fed(life._replace(position=life.position + 1), (), ())
         event = self.fact(life, which)
         if which >= 0:
             life = life._replace(inbox=life.inbox[:which] + life.inbox[which + 1 :])
@@ -163,6 +178,9 @@ class Lives:
                     assert inv is not None
                     stage = "create" if self.remote.staged else "post"
                     posts.append(self._sent(stage, life, inv, ident, not_after_ms))
+                case Respond(ident, not_after_ms):
+                    assert inv is not None
+                    posts.append(self._sent("respond", life, inv, ident, not_after_ms))
                 case Fence(ident):
                     assert inv is not None
                     posts.append(self._sent("fence", life, inv, ident, now_ms))
@@ -218,7 +236,7 @@ def tidy(life: Life, reduce: bool = False) -> Life:
         read = None
     if hold is not None and hold.epoch != epoch:
         hold = None
-    strangers = [a for a in inbox if a.ident.epoch != epoch and not welcome(life.state, a)]
+    strangers = [a for a in inbox if not life.current(a) and not welcome(life, a)]
     if len(strangers) > (0 if reduce else STRANGERS_MAX):
         gone = strangers if reduce else strangers[:-STRANGERS_MAX]
         inbox = tuple(answer for answer in inbox if not any(answer is one for one in gone))

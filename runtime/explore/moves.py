@@ -8,20 +8,27 @@ in `checks`.
 
 from collections.abc import Iterator
 
-from reattach.models.answers import NotSent, Occupied, Phase, Refused, Unknown, Unresolved
-from reattach.models.events import Answered, CheckpointCompleted, FenceAnswered, SubmitAnswered
+from reattach.models.answers import Occupied, Phase
+from reattach.models.events import (
+    AdoptOrdered,
+    Answered,
+    CheckpointCompleted,
+    FenceAnswered,
+    RespondAnswered,
+    SubmitAnswered,
+    ThreadEvent,
+)
 from reattach.models.identity import marker_of
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.runtime.explore.checks import check_accepted, check_said
-from reattach.runtime.explore.lives import INPUT, RESTORED, TIME, Lives
+from reattach.runtime.explore.checks import check_accepted, check_response, check_said
+from reattach.runtime.explore.kinds import ANSWERS, Asking, Forgetful
+from reattach.runtime.explore.lives import INPUT, RESTORED, SKIPPED, TIME, Lives
 from reattach.runtime.explore.scenario import START_MS, Move, Scenario, Violation, first, settled
 from reattach.runtime.explore.strangers import welcome
+from reattach.runtime.explore.wire import not_sent, orphan, owed, owner, refused, unresolved
 from reattach.runtime.explore.world import Life, Post, Said, Snapshot, World
 from reattach.runtime.simulation.remotes import ALIVE, Memory, end, reveal
 
 __all__ = ["START_MS", "Move", "Moves", "Scenario", "Violation", "first", "same_after_crash", "settled"]
-
-_BUSY = Failure(FailureCode.REJECTED, "too many requests", RemoteFate.NONE, retryable=True)
 
 
 class Moves:
@@ -67,12 +74,12 @@ class Moves:
             yield self._feed(world, life, RESTORED, ("restored", life.born))
         state = life.state
         if state is not None and 0 < state.wake_at_ms <= now:
-            if not _owed(world, life):
+            if not owed(world, life):
                 yield self._feed(world, life, TIME, ("time", life.born))
             elif world.left.losses:
                 yield self._feed(_lose(world), life, TIME, ("time, answer late", life.born), fault=True)
         if life.position < len(self.scenario.script):
-            yield self._feed(world, life, INPUT, ("input", life.born, self.scenario.script[life.position]))
+            yield self._input(world, life, self.scenario.script[life.position])
         if life.read is not None:
             served, memory, answer = self.lives.serve(life, world.memory)
             after = world if memory is world.memory else self._remember(world, memory)
@@ -81,7 +88,20 @@ class Moves:
                 failed, answer = self.lives.give_up(life)
                 yield Move(("read lost", life.born, answer), True, _with(_lose(world), failed))
         for number, answer in enumerate(life.inbox):
-            yield self._feed(world, life, number, ("answer", life.born, answer))
+            move = self._feed(world, life, number, ("answer", life.born, answer))
+            yield move
+            if self.scenario.duplicates and world.left.losses and isinstance(move.world, World):
+                after = _lose(move.world)
+                again = next(one for one in (after.host, *after.zombies) if one.born == life.born)
+                yield Move(("answer, twice", life.born, answer), True, _with(after, self.lives.hear(again, answer)))
+
+    def _input(self, world: World, life: Life, item: ThreadEvent) -> Move:
+        """Hand over what the source holds next; people adopt only a run that they see."""
+        if isinstance(item, AdoptOrdered):
+            marker = marker_of(item.invocation_id, item.generation)
+            if all(turn.marker != marker for turn in world.memory.turns):
+                return self._feed(world, life, SKIPPED, ("no order", life.born, item))
+        return self._feed(world, life, INPUT, ("input", life.born, item))
 
     def _feed(self, world: World, life: Life, which: int, what: tuple[object, ...], fault: bool = False) -> Move:
         try:
@@ -102,15 +122,19 @@ class Moves:
 
     def _ended(self, world: World, life: Life, answer: Answered) -> World:
         """The sender has its answer: what the remote took shows an admission bound later at the latest."""
-        if not isinstance(answer, SubmitAnswered) or all(t.hidden_until_ms == 0 for t in world.memory.turns):
+        memory = world.memory
+        if not isinstance(answer, SubmitAnswered | RespondAnswered) or all(
+            t.hidden_until_ms == 0 for t in memory.turns
+        ):
             return world
-        if answer.ident.epoch != life.epoch and not welcome(life.state, answer):
+        if not life.current(answer) and not welcome(life, answer):
             return world
         bound = world.now_ms + self.terms.admission_ms
         marker = marker_of(answer.ident.invocation_id, answer.ident.generation)
-        memory = world.memory
+        responded = isinstance(answer, RespondAnswered)
         for number, turn in enumerate(memory.turns):
-            if turn.marker == marker and turn.hidden_until_ms > bound:
+            meant = turn.thread.startswith(ANSWERS) if responded else turn.marker == marker
+            if meant and turn.hidden_until_ms > bound:
                 turns = (*memory.turns[:number], turn._replace(hidden_until_ms=bound), *memory.turns[number + 1 :])
                 memory = memory._replace(turns=turns)
         return world if memory is world.memory else self._remember(world, memory)
@@ -119,46 +143,50 @@ class Moves:
         """What may become of a request that changes something."""
         post = world.posts[number]
         rest = world._replace(posts=world.posts[:number] + world.posts[number + 1 :])
-        owner = _owner(world, post)
+        sender = owner(world, post)
         try:
-            yield Move(("land", post), False, self._land(rest, post, owner))
+            yield Move(("land", post), False, self._land(rest, post, sender))
         except Violation as broken:
             yield Move(("land", post), False, broken)
-        if owner is None or not world.left.losses:
+        if sender is None or not world.left.losses:
             return
         lost = _lose(rest)
         by_ms = min(post.by_ms, world.now_ms + self.terms.admission_ms)
-        orphan = post._replace(owner=0, by_ms=by_ms)
-        cut = lost._replace(posts=(*lost.posts[:number], orphan, *lost.posts[number:]))
-        yield Move(("answer lost", post), True, _with(cut, self.lives.hear(owner, _unresolved(post))))
+        adrift = post._replace(owner=0, by_ms=by_ms)
+        cut = lost._replace(posts=(*lost.posts[:number], adrift, *lost.posts[number:]))
+        yield Move(("answer lost", post), True, _with(cut, self.lives.hear(sender, unresolved(post))))
         if post.stage != "fence":
-            unsent = SubmitAnswered(post.ident, NotSent("connection refused"))
-            yield Move(("not sent", post), True, _with(lost, self.lives.hear(owner, unsent)))
+            yield Move(("not sent", post), True, _with(lost, self.lives.hear(sender, not_sent(post))))
             if self.scenario.refusals:
-                refused = SubmitAnswered(post.ident, Refused(_BUSY))
-                yield Move(("refused", post), True, _with(lost, self.lives.hear(owner, refused)))
+                yield Move(("refused", post), True, _with(lost, self.lives.hear(sender, refused(post))))
 
-    def _land(self, world: World, post: Post, owner: Life | None) -> World:
+    def _land(self, world: World, post: Post, sender: Life | None) -> World:
         """A request reaches the server and is answered at once."""
-        memory = world.memory
+        memory, inv = world.memory, post.inv
         answer: Answered
         if post.stage == "create":
-            memory, won = self.remote.create(memory, post.inv)
-            if won and owner is not None:
+            memory, won = self.remote.create(memory, inv)
+            if won and sender is not None:
                 # The creator alone goes on to POST, in the same request of the host.
                 return world._replace(memory=memory, posts=(*world.posts, post._replace(stage="post")))
             answer = SubmitAnswered(post.ident, Occupied("the thread exists"))
         elif post.stage == "fence":
-            memory, fenced = self.remote.fence(memory, post.inv)
+            memory, fenced = self.remote.fence(memory, inv)
             answer = FenceAnswered(post.ident, fenced)
+        elif post.stage == "respond":
+            assert isinstance(self.remote, Asking)
+            memory, taken = self.remote.respond(memory, inv, post.by_ms)
+            answer = RespondAnswered(post.ident, taken)
+            if len(memory.turns) > len(world.memory.turns):
+                check_response(world.memory, memory, inv)
         else:
-            memory, taken = self.remote.submit(memory, post.inv, post.by_ms)
+            memory, taken = self.remote.submit(memory, inv, post.by_ms)
             answer = SubmitAnswered(post.ident, taken)
             if len(memory.turns) > len(world.memory.turns):
                 check_accepted(world.memory, memory, world.host.emitted)
         if memory is not world.memory:
             world = self._remember(world, memory)
-        return world if owner is None else _with(world, self.lives.hear(owner, answer))
+        return world if sender is None else _with(world, self.lives.hear(sender, answer))
 
     def _remember(self, world: World, memory: Memory) -> World:
         """Equal memories are one object, so that what is known of one is known of all."""
@@ -169,7 +197,7 @@ class Moves:
         for number, turn in enumerate(world.memory.turns):
             if turn.hidden_until_ms:
                 yield Move(("show", turn), False, self._remember(world, reveal(world.memory, number)))
-            if turn.phase in ALIVE:
+            if turn.phase in ALIVE and not (isinstance(self.remote, Asking) and self.remote.waits(world.memory)):
                 done = self._remember(world, end(world.memory, number, Phase.COMPLETED))
                 yield Move(("finish", turn), False, done)
                 if self.scenario.failures and world.left.losses:
@@ -212,10 +240,13 @@ class Moves:
         if zombie:
             zombies = (*zombies, old._replace(dies_at_ms=world.now_ms + self.terms.policy.overlap_ms))
         else:
-            posts = _orphan(posts, old.born)
+            posts = orphan(posts, old.born)
         born = world.lives + 1
         # Once a job has gone back further than its newest checkpoint, no later one is proof either.
         host = self.lives.restored(snapshot, born, world.now_ms, newest and old.lineage)
+        if self.scenario.foreign:
+            for answer in old.inbox:
+                host = self.lives.hear(host, answer)
         return world._replace(host=host, left=left, zombies=zombies, posts=posts, triggered=None, lives=born)
 
     def _tick(self, world: World) -> World | None:
@@ -223,18 +254,21 @@ class Moves:
         now = world.now_ms + 1
         posts, zombies, memory = world.posts, world.zombies, world.memory
         for post in posts:
-            if now > post.limit_ms and _owner(world, post) is not None:
+            if now > post.limit_ms and owner(world, post) is not None:
                 return None
         if zombies:
             for zombie in zombies:
                 if zombie.dies_at_ms < now:
-                    posts = _orphan(posts, zombie.born)
+                    posts = orphan(posts, zombie.born)
             zombies = tuple(z for z in zombies if z.dies_at_ms >= now)
         if any(post.by_ms <= now for post in posts):
             posts = tuple(post for post in posts if post.by_ms > now)
         for number, turn in enumerate(memory.turns):
             if 0 < turn.hidden_until_ms <= now:
                 memory = reveal(memory, number)
+        if now == self.scenario.forgets_at_ms:
+            assert isinstance(self.remote, Forgetful)
+            memory = self.remote.forget(memory)
         if memory is not world.memory:
             world = self._remember(world, memory)
         return world._replace(now_ms=now, posts=posts, zombies=zombies)
@@ -263,30 +297,3 @@ def _with(world: World, life: Life) -> World:
 
 def _lose(world: World) -> World:
     return world._replace(left=world.left._replace(losses=world.left.losses - 1))
-
-
-def _owner(world: World, post: Post) -> Life | None:
-    if post.owner == world.host.born:
-        return world.host
-    return next((z for z in world.zombies if z.born == post.owner), None)
-
-
-def _owed(world: World, life: Life) -> bool:
-    """The order that this life waits for is a POST, and its answer is still on its way."""
-    epoch = life.epoch
-    if any(post.owner == life.born and post.ident.epoch == epoch for post in world.posts):
-        return True
-    return any(isinstance(a, SubmitAnswered | FenceAnswered) and a.ident.epoch == epoch for a in life.inbox)
-
-
-def _orphan(posts: tuple[Post, ...], born: int) -> tuple[Post, ...]:
-    """Nobody waits for the answers of this incarnation any more."""
-    if all(post.owner != born for post in posts):
-        return posts
-    return tuple(post._replace(owner=0) if post.owner == born else post for post in posts)
-
-
-def _unresolved(post: Post) -> Answered:
-    if post.stage == "fence":
-        return FenceAnswered(post.ident, Unknown("no answer"))
-    return SubmitAnswered(post.ident, Unresolved("no answer"))

@@ -48,14 +48,15 @@ def scenario(
     zombies: int = 1,
     policy: Policy = UNITS,
     script: tuple[ThreadEvent, ...] | None = None,
+    then: tuple[ThreadEvent, ...] = (),
     **more: Any,
 ) -> Scenario:
-    """One scenario with small numbers."""
+    """One scenario with small numbers; `then` comes behind the requests."""
     if remote.capabilities.absence is Absence.NEVER:
         policy = replace(policy, submit_after=SubmitAfter.CHECKPOINT)
     if script is None:
         thread = {"thread_id": "T"} if turns > 1 else {}
-        script = tuple(request("abcdef"[n], turn=n + 1, **thread) for n in range(turns))
+        script = (*(request("abcdef"[n], turn=n + 1, **thread) for n in range(turns)), *then)
     return Scenario(
         f"{remote.name}/{turns}",
         remote,

@@ -10,6 +10,7 @@ from reattach.runtime.explore.world import Left, Life, World
 from reattach.runtime.simulation.remotes import Remote
 
 START_MS: Final = 1_000
+_FOR_PEOPLE: Final = (Leaf.SU_PARKED, Leaf.RU_AWAITING_INPUT)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,9 @@ class Scenario:
     Args:
         script: what the source holds, in its order.
         refusals, failures: the remote may refuse a POST; a run may fail.
+        forgets_at_ms: when a forgetful remote loses what it knows; 0 for never.
+        duplicates: an answer may be delivered twice.
+        foreign: answers of a dead incarnation reach its successor.
         same_outcome: every outcome of one call must say the same, also over restores.
     """
 
@@ -29,6 +33,9 @@ class Scenario:
     left: Left
     refusals: bool = False
     failures: bool = False
+    forgets_at_ms: int = 0
+    duplicates: bool = False
+    foreign: bool = False
     same_outcome: bool = True
 
     @property
@@ -65,7 +72,7 @@ def first(scenario: Scenario) -> World:
 
 
 def settled(scenario: Scenario, world: World) -> bool:
-    """Nothing more is to come: every call has ended, or is parked for people to decide."""
+    """Nothing more is to come: every call has ended, or waits for people."""
     host = world.host
     if host.position < len(scenario.script) or host.recovering:
         return False
@@ -74,4 +81,4 @@ def settled(scenario: Scenario, world: World) -> bool:
         return True
     if state.drain is not None:
         return False
-    return state.active is None or state.active.leaf is Leaf.SU_PARKED
+    return state.active is None or state.active.leaf in _FOR_PEOPLE

@@ -65,6 +65,7 @@ def search(
     began = time.monotonic()
     moves = Moves(scenario, reduce)
     canon = Canon(scenario, reduce, partial(check_strangers, terms=scenario.terms) if reduce else None)
+    crashes_alike = reduce and not scenario.foreign
     start = first(scenario)
     index: dict[bytes, int] = {canon.key(start): 0}
     parents, ordinals = array("I", [NONE]), array("H", [0])
@@ -99,7 +100,7 @@ def search(
                     ordinals.append(ordinal)
                     goals.append(settled(scenario, after))
                     # A crash that leads where it led a move ago is not tried again.
-                    following.append((target, after, not (reduce and same_after_crash(world, after))))
+                    following.append((target, after, not (crashes_alike and same_after_crash(world, after))))
                 if not move.fault and liveness and target != number:
                     sources.append(number)
                     targets.append(target)

@@ -83,14 +83,15 @@ _DRAINING: Final = _PROOFS | {
 }  # fmt: skip
 
 
-def welcome(state: ThreadState | None, answer: Answered) -> bool:
-    """Whether an answer to an older order of this very incarnation may still be of use: as proof."""
-    if event_name(answer) not in _PROOFS or state is None:
+def welcome(life: Life, answer: Answered) -> bool:
+    """Whether an answer to an older order of this very life may still be of use: as proof."""
+    state, ident = life.state, answer.ident
+    if state is None or ident.incarnation != life.name or event_name(answer) not in _PROOFS:
         return False
     drain, active = state.drain, state.active
-    if active is not None and active.id == answer.ident.invocation_id:
+    if active is not None and active.id == ident.invocation_id:
         return active.status is Status.SUBMITTED
-    return drain is not None and drain.invocation.id == answer.ident.invocation_id
+    return drain is not None and drain.invocation.id == ident.invocation_id
 
 
 def check_strangers(life: Life, now_ms: int, terms: Terms) -> None:

@@ -57,12 +57,17 @@ class Life(NamedTuple):
             return state.active.epoch
         return state.drain.invocation.epoch if state.drain is not None else state.epoch
 
+    def current(self, answer: Answered) -> bool:
+        """It answers the latest order of this very life."""
+        ident = answer.ident
+        return ident.epoch == self.epoch and ident.incarnation == self.name
+
 
 class Post(NamedTuple):
     """A request that changes something and may land without its sender.
 
     Args:
-        stage: `create`, `post` or `fence`.
+        stage: `create`, `post`, `fence` or `respond`.
         owner: the incarnation that sent it; 0 once nobody waits for its answer.
         limit_ms: its sender has its answer by then, or says that it has none.
         by_ms: it has taken effect before this time, or never will.

@@ -10,7 +10,14 @@ from reattach.runtime.explore.runs import request
 from reattach.runtime.explore.scenario import START_MS
 from reattach.runtime.mutants.mutant import Mutant
 from reattach.runtime.mutants.patching import Patch, before_lines, line, reline, swap
-from reattach.runtime.mutants.worlds import any_checkpoint_will_do, emitted_before_stored, trial
+from reattach.runtime.mutants.worlds import (
+    any_checkpoint_will_do,
+    emitted_before_stored,
+    lineage_regained,
+    slow_checkpoints,
+    trial,
+    write_ahead_by_time,
+)
 
 _FRESH = (Leaf.NS_QUIET, Leaf.NS_BACKING_OFF)
 _DECIDED = (request("a"), ResubmitOrdered("a", 1, START_MS))
@@ -18,6 +25,10 @@ _DECIDED = (request("a"), ResubmitOrdered("a", 1, START_MS))
 
 def _not_held() -> Patch:
     return reline(_FRESH, "time_reached", line(Leaf.SU_SENDING, "note_attempt"))
+
+
+def _held_anew() -> Patch:
+    return reline((Leaf.SU_HOLDING,), "time_reached", line(Leaf.SU_HOLDING))
 
 
 def _lineage_ignored() -> Patch:
@@ -72,6 +83,28 @@ MUTANTS = (
         "accepted twice",
     ),
     Mutant(
+        "write-ahead-by-time",
+        "That a checkpoint holds an intent is known by ids: by the clock it may only look younger.",
+        write_ahead_by_time,
+        trial("handle-only", crashes=1, checkpoints=1),
+        "accepted twice",
+    ),
+    Mutant(
+        "held-anew-at-every-wake-up",
+        "A held call waits on under the same order, or a slow checkpoint never lets its POST go (liveness).",
+        _held_anew,
+        trial("handle-only"),
+        "stuck",
+        slow_checkpoints,
+    ),
+    Mutant(
+        "lineage-regained",
+        "Once a job has gone back further than its newest checkpoint, no later one is proof either.",
+        lineage_regained,
+        trial("handle-only", crashes=2, checkpoints=2),
+        "accepted twice",
+    ),
+    Mutant(
         "lineage-ignored",
         "Only a restore from the job's own latest checkpoint proves that a fresh call was never sent.",
         _lineage_ignored,
@@ -101,9 +134,9 @@ MUTANTS = (
     ),
     Mutant(
         "generation-reused",
-        "A resubmit has a remote identity of its own.",
+        "A retry has a remote identity of its own.",
         _generation_reused,
-        trial("handle-only", losses=1, script=_DECIDED),
+        trial("marker-list", losses=1, options={"failures": True}, generations_max=2),
         "rank fell",
     ),
     Mutant(

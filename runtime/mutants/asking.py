@@ -3,12 +3,16 @@
 from reattach.fsm import guards
 from reattach.fsm.draft import Draft
 from reattach.fsm.guards import quiet_until_ms
+from reattach.fsm.table import TABLE
+from reattach.models.answers import Absent
 from reattach.models.invocation import Tenure
 from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Absence
+from reattach.runtime.explore.kinds import slow
+from reattach.runtime.explore.runs import named
 from reattach.runtime.mutants.mutant import Mutant
 from reattach.runtime.mutants.patching import Patch, attribute, before_lines, line, reline, swap, together
-from reattach.runtime.mutants.worlds import forgetful, slow, told_time, trial
+from reattach.runtime.mutants.worlds import forgetting, trial
 
 _FRESH = (Leaf.NS_QUIET, Leaf.NS_BACKING_OFF)
 _UNRESOLVED = (Leaf.SU_SENDING, Leaf.SU_PROBING, Leaf.SU_QUIET, Leaf.SU_FENCING, Leaf.SU_BACKING_OFF)
@@ -93,6 +97,15 @@ def _one_absence_is_a_loss() -> Patch:
     return swap(guards.twice_absent, lambda _: True)
 
 
+def _later_turn_believed() -> Patch:
+    return swap(guards.overtaken, lambda d: isinstance(d.answer, Absent) and d.answer.after is not None)
+
+
+def _doubt_never_ends() -> Patch:
+    lines = TABLE[Leaf.SU_PROBING]["found_absent"]
+    return reline((Leaf.SU_PROBING,), "found_absent", *(one for one in lines if "doubt_absence" not in one.notes))
+
+
 MUTANTS = (
     Mutant(
         "no-probe",
@@ -161,17 +174,15 @@ MUTANTS = (
         "absence-past-the-retention",
         "An absence proves nothing once the remote may have forgotten the run.",
         _memory_ignored,
-        trial(forgetful("marker-list"), crashes=1),
+        forgetting("marker-list", 6, crashes=1),
         "accepted twice",
-        told_time,
     ),
     Mutant(
         "key-past-its-lifetime",
         "A key deduplicates only while the remote remembers it.",
         _memory_ignored,
-        trial(forgetful("deduplicating"), losses=1),
+        forgetting("deduplicating", 6, losses=1),
         "accepted twice",
-        told_time,
     ),
     Mutant(
         "marker-mismatch-believed",
@@ -184,14 +195,28 @@ MUTANTS = (
         "absence-while-running-resubmits",
         "A run that was known is never submitted again, whatever the remote says later.",
         _absence_while_running_resubmits,
-        trial(slow("marker-list")),
+        trial(slow(named("marker-list"))),
         "rank fell",
     ),
     Mutant(
         "one-absence-is-a-loss",
         "A known run is lost only by two absences, the second an admission bound after the last proof.",
         _one_absence_is_a_loss,
-        trial(slow("marker-list"), crashes=1, same_outcome=True),
+        trial(slow(named("marker-list")), crashes=1, options={"same_outcome": True}),
         "outcomes differ",
+    ),
+    Mutant(
+        "earlier-turn-believed-to-be-later",
+        "A known run has ended once the thread shows a later turn, not once it shows any other.",
+        _later_turn_believed,
+        trial(slow(named("marker-last"))),
+        "false fate",
+    ),
+    Mutant(
+        "doubt-never-ends",
+        "An absence that can never be believed is for people to decide, not asked about for ever (liveness).",
+        _doubt_never_ends,
+        forgetting("marker-list", 10, losses=1),
+        "stuck",
     ),
 )

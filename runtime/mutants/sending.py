@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 
-from reattach.fsm import guards, orders, step
+from reattach.fsm import endings, guards, notes, orders, step
 from reattach.fsm.draft import Draft
 from reattach.fsm.env import Env
 from reattach.fsm.table import TABLE
-from reattach.models.answers import Occupied, Unresolved
+from reattach.models.answers import Absent, Occupied, Unresolved
 from reattach.models.effects import Count, Effect
 from reattach.models.events import Event, Ident, SubmitAnswered
 from reattach.models.invocation import Invocation, Tenure
-from reattach.models.lifecycle import Leaf
+from reattach.models.lifecycle import Leaf, Status
+from reattach.models.outcomes import RemoteFate
+from reattach.models.policy import Absence
 from reattach.runtime.mutants.mutant import Mutant
 from reattach.runtime.mutants.patching import Patch, attribute, item, line, reline, swap, together
-from reattach.runtime.mutants.worlds import late_answers, only_late, trial
+from reattach.runtime.mutants.worlds import only_late, trial
 
 
 def _unresolved_is_not_sent() -> Patch:
@@ -114,6 +116,31 @@ def _call(ident: Ident) -> tuple[str, int]:
     return ident.invocation_id, ident.generation
 
 
+def _first_post_is_no_resend() -> Patch:
+    attempt = notes.note_attempt
+
+    def sure(d: Draft) -> None:
+        resend = d.resend
+        attempt(d)
+        d.resend = resend
+
+    return swap(attempt, sure)
+
+
+def _closed_slot_is_proof() -> Patch:
+    fate = endings._fate
+
+    def sure(d: Draft) -> RemoteFate:
+        found = fate(d)
+        fenceable = d.capabilities.absence is Absence.BY_FENCE and d.status is not Status.RUNNING
+        if found is not RemoteFate.UNKNOWN or not fenceable:
+            return found
+        proven = d.permit or (isinstance(d.answer, Absent) and guards.trusted(d) and guards.credible(d))
+        return RemoteFate.NONE if proven else found
+
+    return swap(fate, sure)
+
+
 MUTANTS = (
     Mutant(
         "unresolved-is-not-sent",
@@ -162,7 +189,7 @@ MUTANTS = (
         "refusal-of-a-resend-believed",
         "A refusal of a resend says nothing about the POST before it.",
         _refusal_of_a_resend_believed,
-        trial("deduplicating", losses=3, refusals=True),
+        trial("deduplicating", losses=3, options={"refusals": True}),
         "false fate",
     ),
     Mutant(
@@ -197,16 +224,28 @@ MUTANTS = (
         "epoch-alone",
         "An epoch is rolled back by a restore, and says nothing without the incarnation and the call.",
         _epoch_alone,
-        trial("marker-list", crashes=1),
+        trial("marker-list", crashes=1, options={"foreign": True}),
         "accepted twice",
-        late_answers,
     ),
     Mutant(
         "incarnation-ignored",
         "An answer to a dead incarnation's order is not an answer to the same epoch of its successor.",
         _incarnation_ignored,
-        trial("marker-list", crashes=1),
+        trial("marker-list", crashes=1, options={"foreign": True}),
         "accepted twice",
-        late_answers,
+    ),
+    Mutant(
+        "refusal-settles-an-earlier-life",
+        "A refusal says nothing about a POST that an earlier life may have sent.",
+        _first_post_is_no_resend,
+        trial("deduplicating", crashes=1, losses=2, options={"refusals": True}),
+        "false fate",
+    ),
+    Mutant(
+        "closed-slot-proves-that-nothing-runs",
+        "A closed slot says nothing about the next one, into which another life may have gone on.",
+        _closed_slot_is_proof,
+        trial("fenceable", crashes=1, checkpoints=1, losses=1, deadline_ms=5),
+        "false fate",
     ),
 )

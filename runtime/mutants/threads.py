@@ -14,11 +14,12 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, Outcome, RemoteFate
 from reattach.models.request import Request
 from reattach.models.thread import Drain
-from reattach.runtime.explore.runs import FAR, request
+from reattach.runtime.explore.kinds import cancelling, streaming
+from reattach.runtime.explore.runs import FAR, named, request
 from reattach.runtime.explore.scenario import START_MS
 from reattach.runtime.mutants.mutant import Mutant
 from reattach.runtime.mutants.patching import Patch, line, reline, swap, together
-from reattach.runtime.mutants.worlds import cancelling, endless, streaming, trial
+from reattach.runtime.mutants.worlds import endless, trial
 
 _ON_T = {"thread_id": "T"}
 _CANCELLED = (
@@ -238,21 +239,21 @@ MUTANTS = (
         "unanswered-cancel-believed",
         "A cancel without an answer has not ended the run.",
         _unanswered_cancel_believed,
-        trial(cancelling("marker-list"), turns=2, script=_CANCELLED, losses=1, drain_max_ms=FAR),
-        "turns overlap",
+        trial(cancelling(named("marker-list")), turns=2, script=_CANCELLED, losses=1, drain_max_ms=FAR),
+        "false fate",
     ),
     Mutant(
         "cancel-skips-the-probe",
         "After a cancel the probe decides what became of the POST.",
         _cancel_skips_the_probe,
         trial("marker-list", turns=2, script=_CANCELLED, drain_max_ms=FAR),
-        "turns overlap",
+        "false fate",
     ),
     Mutant(
         "end-of-stream-is-end-of-run",
         "A stream is progress, never truth: its end says nothing about the run.",
         _end_of_stream_is_end_of_run,
-        trial(streaming("marker-list"), turns=2, watch=True),
-        "turns overlap",
+        trial(streaming(named("marker-list")), turns=2, watch=True),
+        "false fate",
     ),
 )

@@ -1,25 +1,19 @@
-"""The small worlds of the trials."""
+"""The small worlds of the trials, and hosts that are faulty themselves."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from reattach.models.answers import Absent, Accepted, Phase, ProbeAnswer, SubmitAnswer
-from reattach.models.events import Answered, CheckpointCompleted, ThreadEvent
-from reattach.models.identity import marker_of
-from reattach.models.invocation import Invocation
-from reattach.models.policy import CancelKind, StreamKind
+from reattach.models.events import CheckpointCompleted, ThreadEvent
 from reattach.runtime.explore import search
 from reattach.runtime.explore.canon import Canon
-from reattach.runtime.explore.lives import hear
+from reattach.runtime.explore.kinds import forgetful
 from reattach.runtime.explore.moves import Moves
 from reattach.runtime.explore.runs import UNITS, named, scenario
 from reattach.runtime.explore.scenario import START_MS, Move, Scenario, settled
 from reattach.runtime.explore.world import Life, Snapshot, World
 from reattach.runtime.mutants.patching import Patch, attribute, together
-from reattach.runtime.simulation.remotes import Memory, Remote, Turn
-
-MEMORY_MS = 6
+from reattach.runtime.simulation.remotes import Remote
 
 
 def trial(
@@ -31,11 +25,14 @@ def trial(
     losses: int = 0,
     zombies: int = 0,
     script: tuple[ThreadEvent, ...] | None = None,
-    same_outcome: bool = False,
-    refusals: bool = False,
+    options: dict[str, Any] | None = None,
     **policy: Any,
 ) -> Scenario:
-    """A world in which nothing goes wrong but what is named."""
+    """A world in which nothing goes wrong but what is named.
+
+    Args:
+        options: of the scenario; policy: settings that differ.
+    """
     return scenario(
         named(remote) if isinstance(remote, str) else remote,
         turns=turns,
@@ -45,85 +42,14 @@ def trial(
         zombies=zombies,
         policy=replace(UNITS, **policy),
         script=script,
-        same_outcome=same_outcome,
-        refusals=refusals,
+        **{"same_outcome": False, **(options or {})},
     )
 
 
-def streaming(name: str) -> Remote:
-    """A remote with a stream."""
-    remote = named(name)
-    return replace(remote, capabilities=replace(remote.capabilities, stream=StreamKind.LIVE))
-
-
-def cancelling(name: str) -> Remote:
-    """A remote that can end a run on demand."""
-    remote = named(name)
-    return replace(remote, capabilities=replace(remote.capabilities, cancel=CancelKind.CONFIRMED))
-
-
-@dataclass(frozen=True)
-class Forgetful(Remote):
-    """A remote that forgets everything `MEMORY_MS` after the start, as it has declared.
-
-    It reads the time from the stamps of the order, since a model remote has no clock of its own.
-    """
-
-    def probe(self, memory: Memory, inv: Invocation) -> ProbeAnswer:
-        return Absent() if inv.tenure.ordered_at_ms >= START_MS + MEMORY_MS else super().probe(memory, inv)
-
-    def submit(self, memory: Memory, inv: Invocation, hidden_until_ms: int) -> tuple[Memory, SubmitAnswer]:
-        ordered_at_ms = inv.tenure.sends_end_ms - UNITS.submit_validity_ms - UNITS.submit_timeout_ms
-        if ordered_at_ms < START_MS + MEMORY_MS:
-            return super().submit(memory, inv, hidden_until_ms)
-        turn = Turn(marker_of(inv.id, inv.generation), self.thread(inv), Phase.RUNNING, hidden_until_ms)
-        return memory._replace(turns=(*memory.turns, turn)), Accepted(f"r{len(memory.turns)}")
-
-
-def forgetful(name: str) -> Remote:
-    """A remote with a short memory, of runs and of keys."""
-    remote = named(name)
-    lifetime = None if remote.capabilities.key_lifetime_ms is None else MEMORY_MS
-    capabilities = replace(remote.capabilities, retention_ms=MEMORY_MS, key_lifetime_ms=lifetime)
-    return Forgetful(f"forgetful {name}", capabilities, remote.exclusive, remote.staged, remote.history)
-
-
-def slow(name: str) -> Remote:
-    """A remote that may take two units to show what it has accepted."""
-    remote = named(name)
-    return replace(remote, capabilities=replace(remote.capabilities, admission_ms=2))
-
-
-def told_time() -> Patch:
-    """For a remote that forgets: worlds differ while its memory still reaches back to the start."""
-    form = Canon.form
-
-    def told(self: Canon, world: World) -> tuple[int, ...]:
-        return (*form(self, world), min(world.now_ms - START_MS, MEMORY_MS))
-
-    return attribute(Canon, "form", told)
-
-
-def late_answers() -> Patch:
-    """A world in which the answers of a dead incarnation still reach its successor."""
-    restore, told = Moves._restore, Canon._answer
-
-    def restored(self: Moves, world: World, snapshot: Snapshot | None, newest: bool, zombie: bool) -> World:
-        after = restore(self, world, snapshot, newest, zombie)
-        host = after.host
-        for answer in world.host.inbox:
-            host = hear(host, answer)
-        return after._replace(host=host)
-
-    def answered(self: Canon, event: Answered, epoch: int) -> tuple[Any, ...]:
-        return (*told(self, event, epoch), event.ident.incarnation, event.ident.epoch)
-
-    return together(
-        attribute(Moves, "_restore", restored),
-        attribute(Canon, "_answer", answered),
-        # With the inbox kept, a clean crash does not wipe out every difference.
-        attribute(search, "same_after_crash", lambda *_: False),
-    )
+def forgetting(name: str, memory_ms: int, *, crashes: int = 0, losses: int = 0) -> Scenario:
+    """A world in which the remote forgets everything when its declared retention has passed."""
+    remote = forgetful(named(name), memory_ms)
+    return trial(remote, crashes=crashes, losses=losses, options={"forgets_at_ms": START_MS + memory_ms})
 
 
 def only_late() -> Patch:
@@ -182,3 +108,77 @@ def any_checkpoint_will_do() -> Patch:
             yield move._replace(world=after)
 
     return attribute(Moves, "_checkpoint", completed)
+
+
+class _Timed(Snapshot):
+    """A checkpoint that also knows when it was triggered."""
+
+    at_ms: int
+
+
+def write_ahead_by_time() -> Patch:
+    """A faulty host: a checkpoint that is no older than the intent, by the clock, is taken for one that holds it."""
+    checkpoint, form = Moves._checkpoint, Canon.form
+
+    def completed(self: Moves, world: World) -> Iterator[Move]:
+        for move in checkpoint(self, world):
+            after = move.world
+            assert isinstance(after, World)
+            if after.triggered is not None:
+                timed = _Timed(*after.triggered)
+                timed.at_ms = world.now_ms
+                after = after._replace(triggered=timed)
+            elif world.triggered is not None and _not_later(world):
+                assert world.host.hold is not None
+                believed = CheckpointCompleted(world.host.hold)
+                after = after._replace(host=self.lives.hear(world.host._replace(hold=None), believed))
+            yield move._replace(world=after)
+
+    def told(self: Canon, world: World) -> tuple[int, ...]:
+        triggered = world.triggered
+        now = isinstance(triggered, _Timed) and triggered.at_ms == world.now_ms
+        return (*form(self, world), now, _not_later(world))
+
+    return together(attribute(Moves, "_checkpoint", completed), attribute(Canon, "form", told))
+
+
+def _not_later(world: World) -> bool:
+    """The intent is held, and by the clock it was written before the checkpoint was triggered."""
+    state, triggered = world.host.state, world.triggered
+    if world.host.hold is None or state is None or state.active is None or not isinstance(triggered, _Timed):
+        return False
+    return state.active.entered_ms <= triggered.at_ms
+
+
+def lineage_regained() -> Patch:
+    """A faulty host: a restore from the newest checkpoint is proof, however far the job went back before."""
+    restore = Moves._restore
+
+    def restored(self: Moves, world: World, snapshot: Snapshot | None, newest: bool, zombie: bool) -> World:
+        after = restore(self, world, snapshot, newest, zombie)
+        return after._replace(host=after.host._replace(lineage=newest))
+
+    return attribute(Moves, "_restore", restored)
+
+
+def slow_checkpoints() -> Patch:
+    """A world in which a checkpoint takes longer than a call that is held sleeps."""
+    checkpoint, form = Moves._checkpoint, Canon.form
+
+    def completed(self: Moves, world: World) -> Iterator[Move]:
+        return (move for move in checkpoint(self, world) if not _asleep(world))
+
+    def told(self: Canon, world: World) -> tuple[int, ...]:
+        return (*form(self, world), _asleep(world))
+
+    return together(attribute(Moves, "_checkpoint", completed), attribute(Canon, "form", told))
+
+
+def _asleep(world: World) -> bool:
+    """The checkpoint that is under way holds an intent, and the call has not been woken since."""
+    then, state = world.triggered, world.host.state
+    if then is None or then.hold is None or then.state is None or state is None:
+        return False
+    if then.state.active is None or state.active is None:
+        return False
+    return state.active.wake_at_ms == then.state.active.wake_at_ms
