@@ -81,7 +81,14 @@ def _bar(worlds: int) -> "Iterator[Callable[[Report], None]]":
     hidden = not console.is_terminal or worlds == 1
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task("simulating worlds", total=worlds)
-        yield lambda _: progress.advance(task)
+        failed = 0
+
+        def advance(report: "Report") -> None:
+            nonlocal failed
+            failed += not report.good
+            progress.update(task, advance=1, description=f"simulating worlds{f', {failed} failed' * bool(failed)}")
+
+        yield advance
 
 
 def _journalled(plan: "Plan", file: Path) -> "list[Report]":
@@ -117,8 +124,8 @@ def _failures(plan: "Plan", reports: "list[Report]") -> Iterator[str]:
 
 
 def _figures(whole: "Report", seconds: float, worlds: int) -> Iterator[str]:
-    ended = ", ".join(f"{count:,} {how}" for how, count in whole.ended.items())
-    yield f"{whole.calls:,} calls in {worlds:,} worlds: {ended or 'none ended'}; {whole.parked:,} were decided by people"
+    ended = ", ".join(f"{count:,} {how}" for how, count in whole.ended.items()) or "none ended"
+    yield f"{whole.calls:,} calls in {worlds:,} worlds: {ended}; people decided on {whole.parked:,}"
     yield (
         f"{whole.crashes:,} crashes, {whole.checkpoints:,} checkpoints, {whole.steps:,} steps, "
         f"{whole.simulated_ms / 3_600_000:,.1f} simulated hours"

@@ -63,6 +63,18 @@ def test_a_violation_ends_with_1_its_history_and_its_command(capsys: pytest.Capt
     assert told[1] in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.usefixtures("broken")
+def test_a_terminal_shows_how_far_it_is_and_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert main(["simulate", "--calls", "2000", "--faults", "all", "--remote", "marker-list", "--jobs", "1"]) == 1
+    shown = capsys.readouterr()
+    assert "simulating worlds, 2 failed" in shown.err
+    assert "simulating" not in shown.out
+
+
 def test_a_stuck_call_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(Host, "_fire", lambda *_: None)
     assert main(["simulate", "--calls", "6", "--remote", "status-only"]) == 3
