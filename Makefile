@@ -48,7 +48,7 @@ format: install ## Rewrite the code as ruff wants it.
 demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
 	$(BIN)/reattach demo $(ARGS)
 
-diagram: install ## Write the generated parts of README.md and docs/lifecycle.md again.
+diagram: install ## Write the generated parts of the documents again.
 	$(BIN)/python -m tests.packaging.generated --write
 
 wheel: install ## Build the wheel into dist/.

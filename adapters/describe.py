@@ -210,7 +210,8 @@ adapters` shows the same for what is installed, adapters of other packages inclu
 
 *Requests* are those of one call without faults whose run ends before it would be polled: a probe where the remote can
 be asked before it is sent anything, the POST, the stream, and the status that carries the result. A result with a URL
-of its own takes one more, a stream that is switched off (`policy.watch = false`) one less.
+of its own takes one more, a stream that is switched off (`policy.watch = false`) one less. The rows of `http_job` show
+the least that each way takes; a stream and a cancel can be added to any of them.
 
 *Quiet time, admission bound, parked*: see [the lifecycle](lifecycle.md) and [the settings](configuration.md). What the
 options of `http_job` mean stands on [its own page](http_job.md).

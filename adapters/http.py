@@ -84,6 +84,7 @@ class Lost:
 
 
 Answer = Reply | Unsent | Lost
+OnHead = Callable[[int, httpx.Headers], None]
 
 
 class Client(httpx.AsyncClient):
@@ -123,9 +124,6 @@ async def read(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], 
     return await _exchange(client, "GET", url, headers, None, bytes_max)
 
 
-OnHead = Callable[[int, httpx.Headers], None]
-
-
 async def send_once(
     client: httpx.AsyncClient,
     url: str,
@@ -140,7 +138,7 @@ async def send_once(
 
     Args:
         method: for protocols whose submit is a PUT, or whose cancel is a DELETE.
-        on_head: takes the status and the headers as soon as they have arrived, before the body.
+        on_head: takes the status and the headers as soon as they have arrived, before the body; must not raise.
 
     Guarantee: the server counts one request at most, however the exchange ends; and after the
     return, or a cancellation, no byte of it leaves any more (tests/adapters/test_exchange.py).

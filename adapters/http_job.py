@@ -94,6 +94,14 @@ class HttpJobAdapter:
         _variant("one thread per call", submit="/threads/{thread}/jobs", status="/threads/{thread}"),
         _variant("list of ids", status="/jobs/{handle}", list="/jobs?ref={marker}", paths={"marker": "ref"}),
         _variant("with a key", status="/jobs/{handle}", idempotency={"lifetime_ms": 86_400_000}),
+        _variant(
+            "with a key, a stream and a cancel",
+            status="/jobs/{handle}",
+            idempotency={"lifetime_ms": 86_400_000},
+            stream="/jobs/{handle}/events",
+            stream_resumes=True,
+            cancel="/jobs/{handle}/cancel",
+        ),
         _variant("handle only", status="/jobs/{handle}"),
     )
 
@@ -137,13 +145,14 @@ class HttpJobAdapter:
         headers = self._endpoint.headers(Content_Type="application/json", Accept="application/json")
         if options.key_header:
             headers[options.key_header] = ids["key"]
-        early = [""]
+        early = ""
 
         def on_head(status: int, head: httpx.Headers) -> None:
+            nonlocal early
             if options.handle_header and 200 <= status < 300:
-                early[0] = header_handle(options.handle_header, head.get(options.handle_header, ""), self._endpoint)
-                if early[0]:
-                    learn(early[0])
+                early = header_handle(options.handle_header, head.get(options.handle_header, ""), self._endpoint)
+                if early:
+                    learn(early)
 
         answer = await http.send_once(
             self._client, url, headers, body, REPLY_BYTES_MAX, method=options.submit_method, on_head=on_head
@@ -153,7 +162,7 @@ class HttpJobAdapter:
                 return NotSent(cause)
             case http.Lost(cause):
                 return Unresolved(cause)
-        return self._submitted(inv, answer, early[0])
+        return self._submitted(inv, answer, early)
 
     async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
         try:

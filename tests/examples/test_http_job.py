@@ -1,6 +1,7 @@
 """The example of an in-house job service: its server, its configuration, crashes and lost answers; without Flink."""
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -182,3 +183,11 @@ def test_asking_writes_requests_for_both_agents(tmp_path: Path) -> None:
         asking.child.returncode == 0
         and time.time() * 1000 >= json.loads(file.read_text().splitlines()[0])["requested_at_ms"]
     )
+
+
+def test_what_its_page_names_is_there() -> None:
+    page = (EXAMPLE / "README.md").read_text()
+    for name in re.findall(r"(?:python|reattach run) (\S+)", page):
+        assert (EXAMPLE / name).is_file(), name
+    for target in re.findall(r"\]\(([^)#:]+)\)", page):
+        assert (EXAMPLE / target).exists(), target
