@@ -18,7 +18,7 @@ from reattach.models.effects import Notify, Submit
 from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
-from reattach.models.outcomes import NoticeKind, RemoteFate
+from reattach.models.outcomes import Failure, NoticeKind, RemoteFate
 from reattach.models.policy import Terms
 from reattach.models.thread import Drain
 
@@ -40,6 +40,7 @@ class Run:
     Args:
         record: for which it was ordered.
         bound_ms: it lands before this time, or never; it is shown by then, too. 0 once it was shown.
+        failure: how it failed.
         before: what was known before the latest POST.
     """
 
@@ -47,6 +48,7 @@ class Run:
     fate: Fate
     bound_ms: int = 0
     phase: Phase = Phase.RUNNING
+    failure: Failure | None = None
     before: Fate = Fate.NO
 
     @property
@@ -112,7 +114,7 @@ class Knowledge:
             self.fenced.append(before)
         elif _proves(event):
             shown_ms = shown_ms if isinstance(event, e.SubmitAnswered | e.HandleLearned) else 0
-            self._prove(name, before, _phase(event, answer), shown_ms)
+            self._prove(name, before, event, shown_ms)
         elif isinstance(event, e.SubmitAnswered) and isinstance(answer, NotSent | Refused):
             run = self.runs.get(name)
             # A no to an older order comes back as a stale answer, which is only counted.
@@ -121,10 +123,12 @@ class Knowledge:
         elif isinstance(event, e.ProbeAnswered) and isinstance(answer, Absent) and _believed(after, made):
             self._refute(name)
 
-    def _prove(self, name: Name, record: Invocation, phase: Phase | None, shown_ms: int) -> None:
+    def _prove(self, name: Name, record: Invocation, event: e.ThreadEvent, shown_ms: int) -> None:
         run = self.runs.get(name) or Run(record, Fate.YES)
-        shown_ms = min(run.bound_ms, shown_ms)
-        self.runs[name] = replace(run, fate=Fate.YES, bound_ms=shown_ms, phase=phase or run.phase)
+        answer = getattr(event, "answer", None)
+        failure = answer.failure if isinstance(answer, Present) else run.failure
+        phase, shown_ms = _phase(event, answer) or run.phase, min(run.bound_ms, shown_ms)
+        self.runs[name] = replace(run, fate=Fate.YES, bound_ms=shown_ms, phase=phase, failure=failure)
 
     def _refute(self, name: Name) -> None:
         run = self.runs.get(name)

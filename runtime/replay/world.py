@@ -1,18 +1,19 @@
 """The simulated world of one recorded thread: its remote as it was, and a new life of its job."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
-from reattach.models.answers import Phase
+from reattach.models.answers import Phase, Present, ProbeAnswer
 from reattach.models.codec import decode_thread, encode_thread
 from reattach.models.events import AdoptOrdered, Requested
 from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
 from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf
-from reattach.models.outcomes import Notice, NoticeKind, Outcome
+from reattach.models.outcomes import Failure, Notice, NoticeKind, Outcome
 from reattach.models.policy import Terms
 from reattach.models.thread import ThreadState
 from reattach.runtime.driver import Key
@@ -29,7 +30,7 @@ from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.people import People
 from reattach.runtime.simulation.remotes import ALIVE, end
-from reattach.runtime.simulation.server import NOTHING, Server
+from reattach.runtime.simulation.server import NOTHING, Server, number_of
 from reattach.runtime.simulation.source import Line, Source
 
 SETTLE_MS: Final = 3_600_000
@@ -66,7 +67,7 @@ class World:
         self.posts: Counter[str] = Counter()
         self.ledger = _Account(self)
         agent = self.key[0]
-        self.server = Server(
+        self.server = _Recorded(
             remote_of(terms, past), terms, self.clock, self.mishaps, self.ledger, lambda key: self.network.ended(key)
         )
         self.network = Network({agent: self.server}, {agent: terms}, self.clock, self.mishaps)
@@ -83,6 +84,7 @@ class World:
             arrival: what became of POSTs in doubt; in doubt still: they arrive as late as they can.
         """
         staged = self.server.remote.staged
+        self.server.failures = {run.marker: run.failure for run in runs if run.failure is not None}
         for run in runs:
             if run.fate is Fate.YES or (run.fate is Fate.DOUBT and arrival is Fate.YES and not staged):
                 self._accepted(run)
@@ -268,6 +270,19 @@ class World:
         host = None if self.job is None else self.job.host
         stored = None if host is None else host.states.get(self.key)
         return None if stored is None else decode_thread(stored)
+
+
+class _Recorded(Server):
+    """A server on which what has failed has failed as it was recorded."""
+
+    failures: Mapping[str, Failure] = MappingProxyType({})
+
+    def probe(self, key: Key, inv: Invocation) -> ProbeAnswer:
+        found = super().probe(key, inv)
+        if not isinstance(found, Present) or found.failure is None:
+            return found
+        marker = self.threads[key].turns[number_of(found.handle)].marker
+        return replace(found, failure=self.failures.get(marker, found.failure))
 
 
 class _Account(Ledger):

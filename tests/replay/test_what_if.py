@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reattach.models import events as e
-from reattach.models.answers import Absent, Accepted, NotSent, Occupied, Phase, Refused, Unresolved
+from reattach.models.answers import Absent, Accepted, NotSent, Occupied, Phase, Present, Refused, Unresolved
 from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Failure, FailureCode
@@ -202,6 +202,20 @@ class TestKnowledge:
         host.probe(Phase.COMPLETED, b'"done"')
         (run,) = latest(host).runs
         assert (run.fate, run.phase, run.bound_ms) == (Fate.YES, Phase.COMPLETED, 0)
+
+    @pytest.mark.parametrize(("retryable", "accepted"), [(True, 2), (False, 1)])
+    def test_a_run_has_failed_as_it_was_recorded(self, retryable: bool, accepted: int) -> None:
+        host = sending(making.terms(generations_max=2))
+        failure = Failure(FailureCode.REMOTE_FAILED, "no luck", retryable=retryable)
+        host.on(e.SubmitAnswered(host.ident, Accepted("run-1")))
+        holder = host.holder
+        assert holder is not None
+        host.on(e.TimeReached(), holder.wake_at_ms)
+        host.on(e.ProbeAnswered(host.ident, Present(Phase.FAILED, failure=failure)))
+        past, moment = past_of(host.entries), latest(host)
+        assert [run.failure for run in moment.runs] == [failure]
+        found = [world for world in continuations(past, moment, 9) if world.checkpoint is Checkpoint.NOTHING]
+        assert [(world.broken, world.accepted) for world in found] == [("", accepted)]
 
     def test_a_restore_takes_nothing_from_what_the_remote_knows(self) -> None:
         host = sending()
