@@ -5,12 +5,14 @@ counted up from the first, so that what came of one can be had again without the
 comes of all does not depend on how many processes share the work.
 """
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Final
 
 from reattach.models.errors import ConfigError
@@ -98,7 +100,7 @@ def run_all(plan: Plan, jobs: int, done: Callable[[Report], None]) -> list[Repor
 
 def _side_by_side(worlds: list[Plan], jobs: int, take: Callable[[int, Report], None]) -> None:
     # Fresh interpreters: a fork would take a debugger's or a coverage tool's tracing along.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         left = iter(enumerate(worlds))
         running: dict[Future[Report], int] = {}
         try:
@@ -112,3 +114,15 @@ def _side_by_side(worlds: list[Plan], jobs: int, take: Callable[[int, Report], N
         finally:
             # Whoever stops us does not want to wait for what has not begun.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

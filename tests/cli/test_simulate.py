@@ -1,7 +1,11 @@
 """`reattach simulate` as people and CI meet it: figures, failures that reproduce, exit codes."""
 
 import json
+import os
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,3 +134,16 @@ def test_the_journal_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["simulate", "--calls", "30", "--faults", "all", "--journal", str(file)]) == 0
     assert main(["replay", str(file)]) == 0
     assert "of 30 calls" in capsys.readouterr().out
+
+
+def test_workers_end_with_a_command_that_is_killed() -> None:
+    command = [sys.executable, "-m", "reattach", "simulate", "--calls", "10000000", "--jobs", "2"]
+    environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        shown = b""
+        while not re.search(rb"[1-9]\d*/10000", shown):
+            shown += os.read(process.stderr.fileno(), 10_000) or pytest.fail("it has ended by itself")
+        process.kill()
+        # The workers write to the same pipe, which closes when the last one is gone.
+        process.communicate(timeout=60)
