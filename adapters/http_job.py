@@ -151,7 +151,8 @@ class HttpJobAdapter:
             nonlocal early
             if options.handle_header and 200 <= status < 300:
                 early = header_handle(options.handle_header, head.get(options.handle_header, ""), self._endpoint)
-                if early:
+                # What was learned is never taken back, so where the body says whose job it is, it is read first.
+                if early and "marker" not in options.paths:
                     learn(early)
 
         answer = await http.send_once(

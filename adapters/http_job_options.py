@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reattach.adapters.body import Path
+from reattach.adapters.endpoint import one_line
 from reattach.adapters.http_job_templates import IDS, BodyTemplate, UrlTemplate
 from reattach.adapters.options import Table, shown
 from reattach.models.answers import Phase
 from reattach.models.policy import DAY_MS, Capabilities
 
+ERROR_CHARS_MAX: Final = 300
 LIFETIME_MS_MAX: Final = 10 * 365 * DAY_MS
 ABSENT: Final = "absent"
 WORDS: Final = (*(phase.value for phase in Phase), ABSENT)
@@ -121,14 +123,14 @@ def _url(table: Table, key: str) -> UrlTemplate:
     try:
         return UrlTemplate.parse(table.values[key], URLS[key])
     except ValueError as error:
-        raise table.wrong(key, str(error)) from None
+        raise table.wrong(key, one_line(str(error), ERROR_CHARS_MAX)) from None
 
 
 def _body(table: Table) -> BodyTemplate:
     try:
         return BodyTemplate.parse(table.values.get("body", _BODY))
     except ValueError as error:
-        raise table.wrong("body", str(error)) from None
+        raise table.wrong("body", one_line(str(error), ERROR_CHARS_MAX)) from None
 
 
 def _paths(table: Table) -> dict[str, Path]:

@@ -157,6 +157,13 @@ class TestSubmit:
         assert submit(body('{"id": 1, "ref": "call-1"}'), given)[0] == Accepted("1")
         assert submit(body('{"id": 1}'), given)[0] == Accepted("1")
 
+    def test_a_header_of_another_job_is_not_learned(self) -> None:
+        given = options(BY_LIST, handle_header="Location")
+        other = body('{"ref": "call-2"}', "200 OK", "Location: /jobs/9")
+        answer, learned = submit(other, given)
+        assert isinstance(answer, Occupied) and learned == []
+        assert submit(body('{"ref": "call-1"}', "200 OK", "Location: /jobs/9"), given)[0] == Accepted("9")
+
     @pytest.mark.parametrize(
         ("conflict", "expected"),
         [("occupied", Occupied), ("refused", Refused), ("accepted", Accepted)],

@@ -1,9 +1,13 @@
 """Options of `http_job`: what is wrong is refused at load and named; what they promise is what is declared."""
 
+import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given as generated
+from hypothesis import strategies as st
 
 from reattach.adapters.contract import variants_of
 from reattach.adapters.http_job import HttpJobAdapter
@@ -58,6 +62,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (options(BY_ID, body=[1]), "body: must be a table"),
     (options(BY_ID, body={"id": "{marker}"}), "body: must hold the message: write a member such as input"),
     (options(BY_ID, body={"a": [{"b": "{mesage}"}]}), "body: a.0.b: no placeholder {mesage} here (known: {key},"),
+    (options(BY_ID, body={"a\nb": "{handle}"}), "body: a b: no placeholder {handle} here"),
+    (options(BY_ID, body={"a" * 900: "{handle}"}), "body: aaaa"),
+    (options(BY_ID, status="/jobs/{" + "x" * 900 + "}"), "status: no placeholder {xxx"),
     (options(BY_ID, body={"a": "x{message}"}), "body: a: {message} and {metadata} are JSON values and must stand"),
     (options(BY_ID, body={"a": float("nan")}), "body: a: JSON has no float like this"),
     (options(BY_ID, body={"a": object()}), "body: a: JSON has no object like this"),
@@ -184,3 +191,59 @@ def test_each_variant_is_what_its_options_give(variant: Any) -> None:
 def test_a_dedup_by_an_id_of_ours_needs_no_header() -> None:
     read = read_options("x", options(BY_ID, submit="/jobs/{key}", idempotency={**KEYED, "header": ""}))
     assert (read.key_header, read.capabilities.deduplication) == ("", Deduplication.KEY)
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.just(datetime.date(2026, 11, 29))
+    | st.sampled_from(["/jobs", "/jobs/{marker}", "/{handle}", "{message}", "{key}", "completed", "absent", "", "a.b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+FULL = options(
+    BY_LIST,
+    list_next="/jobs?p={page}",
+    result="/jobs/{handle}/r",
+    cancel="/jobs/{handle}",
+    stream="/e/{handle}",
+    paths={"marker": "ref", "next": "next", "handle": "id", "question": "q"},
+    methods={"submit": "PUT", "cancel": "DELETE"},
+    absent={"http": [404], "path": "code", "value": "none"},
+    idempotency={"header": "X-Key", "lifetime_ms": 1_000},
+    status_map={"done": "completed", "asks": "awaiting_input"},
+    body={"in": "{message}", "ref": ["{marker}"]},
+    handle_header="Location",
+    conflict="accepted",
+)
+
+
+def places(value: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, inner in value.items():
+        yield (*before, key)
+        if isinstance(inner, dict):
+            yield from places(inner, (*before, key))
+
+
+@generated(st.lists(st.tuples(st.sampled_from(list(places(FULL))), JUNK), min_size=1, max_size=3), st.text(max_size=5))
+def test_whatever_stands_in_the_options_is_read_or_refused_in_one_line(
+    changes: list[tuple[tuple[str, ...], Any]], word: str
+) -> None:
+    assert read_options("agents.demo.options", FULL).capabilities.cancel is CancelKind.BEST_EFFORT
+    given = options(FULL)
+    for (*tables, last), junk in changes:
+        table: Any = given
+        for name in tables:
+            table = table.get(name) if isinstance(table, dict) else None
+        if isinstance(table, dict):
+            table[last] = junk
+            table.setdefault(word, junk)
+    try:
+        read_options("agents.demo.options", given)
+    except ConfigError as error:
+        text = str(error)
+        assert text.startswith("agents.demo.options.") and text.isprintable(), text
+        assert ": " in text and len(text) < 500
