@@ -5,6 +5,7 @@ from typing import Final
 
 from reattach.models.effects import Watch
 from reattach.runtime.testing.job import Job
+from reattach.runtime.testing.life import Life
 from reattach.runtime.testing.wire import Exchange
 
 MOVES_MAX: Final = 3_000
@@ -13,22 +14,30 @@ MOVES_ON_MAX: Final = 40
 
 def move(job: Job) -> bool:
     """Let the host in charge do what comes next; False when nothing will ever come."""
-    facts = job.facts(job.host)
-    exchange = next((x for x in job.wire.exchanges if x.life is job.host and _may_go_on(job, x)), None)
+    if act(job, job.host):
+        return True
+    if job.host.holds:
+        checkpoint(job)
+        return True
+    wake_at_ms = min(job.host.timers.values(), default=None)
+    if wake_at_ms is None or wake_at_ms > job.now_ms + job.remote.patience_ms:
+        return False
+    job.advance(wake_at_ms)
+    return True
+
+
+def act(job: Job, life: Life) -> bool:
+    """Let a life do what comes next, now; False when it has nothing to do at this instant."""
+    facts = job.facts(life)
+    exchange = next((x for x in job.wire.exchanges if x.life is life and _may_go_on(job, x)), None)
     if facts and facts[0].kind in ("restored", "answer"):
-        job.apply(job.host, facts[0])
+        job.apply(life, facts[0])
     elif exchange is not None:
         forward(job, exchange)
     elif facts:
-        job.apply(job.host, facts[0])
-    elif job.host.holds:
-        job.trigger()
-        job.complete(len(job.triggered) - 1)
+        job.apply(life, facts[0])
     else:
-        wake_at_ms = min(job.host.timers.values(), default=None)
-        if wake_at_ms is None or wake_at_ms > job.now_ms + job.remote.patience_ms:
-            return False
-        job.advance(wake_at_ms)
+        return False
     return True
 
 
@@ -69,6 +78,12 @@ def go_on(job: Job, moves: int = MOVES_ON_MAX, until: Callable[[Exchange], bool]
         if not move(job):
             return
         job.check()
+
+
+def checkpoint(job: Job) -> None:
+    """A checkpoint is triggered and completes at once."""
+    job.trigger()
+    job.complete(len(job.triggered) - 1)
 
 
 def settle(job: Job) -> None:

@@ -74,6 +74,7 @@ class ModelRemote(RemoteUnderTest):
         self.runs: list[_Run] = []
         self.now_ms = 0
         self._late_ms = 0 if shows_within_ms is None else shows_within_ms - self.terms.admission_ms
+        self._for_good: set[int] = set()
         self._asked: Counter[int] = Counter()
         self._seen: list[tuple[str, str, str]] = []
         self._calm = False
@@ -81,7 +82,7 @@ class ModelRemote(RemoteUnderTest):
     def carry(self, effect: RemoteEffect, inv: Invocation, *, step: int, by_ms: int) -> Facts | None:
         ident = effect.ident
         if self._calm:
-            self.finish()
+            self._end_all(ALIVE)
         match effect:
             case Submit():
                 if self.remote.staged and step == 0:
@@ -141,8 +142,7 @@ class ModelRemote(RemoteUnderTest):
                 self.memory = reveal(self.memory, number)
 
     def finish(self) -> None:
-        for number in self.alive():
-            self.end(number, Phase.COMPLETED)
+        self._end_all((Phase.RUNNING,))
 
     def calm(self) -> None:
         self._calm = True
@@ -168,8 +168,9 @@ class ModelRemote(RemoteUnderTest):
             and self.now_ms >= self.runs[n].accepted_at_ms + promised
         ]
 
-    def end(self, number: int, phase: Phase) -> None:
-        """A run ends, or stops to ask a question."""
+    def end(self, number: int, phase: Phase, *, for_good: bool = False) -> None:
+        """A run ends, or stops to ask a question; one that failed for good need not be tried again."""
+        self._for_good |= {number} if for_good else set()
         self.memory = ended(self.memory, number, phase)
         self._asked[number] += phase is Phase.AWAITING_INPUT
 
@@ -181,11 +182,18 @@ class ModelRemote(RemoteUnderTest):
         turns[number] = _FORGOTTEN
         self.memory = self.memory._replace(turns=tuple(turns))
 
+    def _end_all(self, phases: tuple[Phase, ...]) -> None:
+        for number, turn in enumerate(self.memory.turns):
+            if turn.phase in phases:
+                self.end(number, Phase.COMPLETED)
+
     def _probe(self, inv: Invocation) -> ProbeAnswer:
         found = self.remote.probe(self.memory, inv)
+        number = int(found.handle[1:]) if isinstance(found, Present) else -1
         if isinstance(found, Present) and found.phase is Phase.AWAITING_INPUT:
-            number = int(found.handle[1:])
             return replace(found, question_id=f"q{number}.{self._asked[number]}", question=b'"may I?"')
+        if isinstance(found, Present) and found.failure is not None and number in self._for_good:
+            return replace(found, failure=replace(found.failure, retryable=False))
         return found
 
     def _submit(self, inv: Invocation, by_ms: int) -> SubmitAnswer:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from reattach.runtime.testing.bench import Bench, pick, places, when, when_steady
-from reattach.runtime.testing.course import answered, due, forward, go_on, under_way
+from reattach.runtime.testing.course import act, answered, checkpoint, due, forward, go_on, under_way
 from reattach.runtime.testing.wire import Exchange
 
 CRASHES_MAX: Final = 3
@@ -21,6 +21,7 @@ MILESTONES: Final[dict[str, Callable[[Exchange], bool]]] = {
     "a question is answered": lambda x: not x.sends and x.facts is not None,
     "a run has ended": lambda _: False,
 }
+SENDS: Final = {"is due": due, "is on its way": under_way, "is answered": answered}
 BACK: Final = {"newest": 0, "older": 1, "nothing": 10**6}
 _checkpoints = st.sampled_from(("newest", "newest", "older", "nothing"))
 _zombies = st.sampled_from((False, False, True))
@@ -48,11 +49,23 @@ class JobRules(Bench):
             self.job.apply(zombie, fact)
             self.job.check()
 
+    @when(lambda m: m.job.zombies)
+    @rule(whose=places(), moves=st.integers(1, 6))
+    def a_zombie_goes_on(self, whose: int, moves: int) -> None:
+        """It steps, sends and hears as if nobody had taken its place."""
+        zombie = pick(self.job.zombies, whose)
+        for _ in range(moves):
+            if zombie is None or not act(self.job, zombie):
+                return
+            self.job.check()
+
     @when(lambda m: m.job.lines)
-    @rule(moves=st.integers(1, 12))
-    def the_job_goes_on(self, moves: int) -> None:
+    @rule(moves=st.integers(1, 12), then_checkpoint=st.booleans())
+    def the_job_goes_on(self, moves: int, then_checkpoint: bool) -> None:
         """For a while everything happens in its natural order."""
         go_on(self.job, moves)
+        if then_checkpoint:
+            checkpoint(self.job)
 
     @when(lambda m: m.job.lines)
     @rule(until=st.sampled_from(tuple(MILESTONES)))
@@ -124,8 +137,7 @@ class JobRules(Bench):
             before = set(map(id, job.wire.exchanges))
             job.apply(job.host, fact)
             if after == "the snapshot":
-                job.trigger()
-                job.complete(len(job.triggered) - 1)
+                checkpoint(job)
             elif after != "the step":
                 for x in [x for x in job.wire.exchanges if id(x) not in before]:
                     while x.facts is None and x in job.wire.exchanges and x.step < 2:
@@ -134,6 +146,27 @@ class JobRules(Bench):
                         forward(job, x)
             job.check()
         self._crash(restore, zombie)
+
+    @when(lambda m: m.job.lines and m.job.lives <= CRASHES_MAX)
+    @rule(send=st.sampled_from(tuple(SENDS)), restore=_checkpoints, zombie=_zombies)
+    def the_host_crashes_with_a_send(self, send: str, restore: str, zombie: bool) -> None:
+        """The job goes on up to its next POST or response, and crashes while that is under way."""
+        go_on(self.job, until=SENDS[send])
+        self._crash(restore, zombie)
+
+    @when(lambda m: m._orphans())
+    @rule(which=places(), at_last=st.booleans())
+    def a_request_lands_late(self, which: int, at_last: bool) -> None:
+        """One that nobody waits for any more, perhaps in the last moment in which it can."""
+        x = pick(self._orphans(), which)
+        if x is not None:
+            if at_last:
+                self.job.advance(max(self.job.now_ms, x.by_ms - 1))
+            self.job.wire.reach(x)
+            self.job.check()
+
+    def _orphans(self) -> list[Exchange]:
+        return [x for x in self.job.wire.exchanges if x.life is None]
 
     def _crash(self, restore: str, zombie: bool) -> None:
         job = self.job

@@ -10,7 +10,7 @@ from reattach.models.answers import Phase, Progress
 from reattach.models.effects import Submit, Watch
 from reattach.models.events import Progressed
 from reattach.runtime.testing.bench import Bench, pick, places, when, when_model
-from reattach.runtime.testing.course import answered, due, go_on, under_way
+from reattach.runtime.testing.course import answered, checkpoint, due, go_on, under_way
 from reattach.runtime.testing.wire import Exchange, Wire, handle_in
 
 REPEATS_MAX: Final = 4
@@ -89,14 +89,17 @@ class WireRules(Bench):
             self.job.wire.refuse(x)
 
     @when(lambda m: m.job.lines)
-    @rule(fate=st.sampled_from(tuple(FATES)))
-    def a_send_meets_its_fate(self, fate: str) -> None:
+    @rule(fate=st.sampled_from(tuple(FATES)), moves=st.integers(0, 3), then_checkpoint=st.booleans())
+    def a_send_meets_its_fate(self, fate: str, moves: int, then_checkpoint: bool) -> None:
         """The job goes on up to its next POST or response, and that one goes wrong."""
         milestone, act = FATES[fate]
         go_on(self.job, until=milestone)
         x = next((x for x in self.job.wire.exchanges if x.life is self.job.host and milestone(x)), None)
         if x is not None:
             act(self.job.wire, x)
+            go_on(self.job, moves)
+            if then_checkpoint:
+                checkpoint(self.job)
 
     @when(lambda m: m._named())
     @rule(which=places())
@@ -123,15 +126,20 @@ class WireRules(Bench):
             x.life.inbox.append((x.key, Progressed(x.effect.ident, (Progress(b'"on my way"'),))))
 
     @when_model(lambda m: m.model.alive())
-    @rule(which=places(), how=st.sampled_from(("completes", "completes", "fails", "fails for good", "asks")))
-    def a_run_goes_on(self, which: int, how: str) -> None:
+    @rule(
+        which=places(),
+        how=st.sampled_from(("completes", "completes", "fails", "fails for good", "asks", "asks")),
+        moves=st.integers(0, 8),
+    )
+    def a_run_goes_on(self, which: int, how: str, moves: int) -> None:
         """It completes, fails, or asks a question, where the remote has questions."""
         number = self.model.alive()[which % len(self.model.alive())]
         if how == "asks" and not self.remote.terms.capabilities.responds:
             how = "completes"
         phase = {"completes": Phase.COMPLETED, "asks": Phase.AWAITING_INPUT}.get(how, Phase.FAILED)
-        self.model.end(number, phase)
+        self.model.end(number, phase, for_good=how == "fails for good")
         self.job.tell(f"the remote: {self.model.runs[number].marker} {how}")
+        go_on(self.job, moves)
 
     @when_model(lambda m: m.model.hidden())
     @rule(which=places())

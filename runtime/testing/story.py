@@ -1,8 +1,10 @@
 """What has happened so far, one line each, and the failure that shows it."""
 
+from collections import deque
 from typing import Final
 
-LINES_MAX: Final = 400
+FIRST_MAX: Final = 200
+LAST_MAX: Final = 80
 
 
 class PropertyBroken(AssertionError):
@@ -30,19 +32,20 @@ class Story:
 
     def __init__(self, start_ms: int) -> None:
         self.start_ms = start_ms
-        self.lines: list[str] = []
-        self._left_out = 0
+        self._first: list[str] = []
+        self._last: deque[str] = deque(maxlen=LAST_MAX)
+        self._told = 0
 
     def tell(self, now_ms: int, text: str) -> None:
-        """Add a line; of a story that is too long the beginning is left out."""
-        self.lines.append(f"  t={now_ms - self.start_ms:<5d} {text}")
-        if len(self.lines) > LINES_MAX:
-            del self.lines[0]
-            self._left_out += 1
+        """Add a line; of a story that is too long the middle is left out."""
+        line = f"  t={now_ms - self.start_ms:<5d} {text}"
+        self._told += 1
+        (self._first if len(self._first) < FIRST_MAX else self._last).append(line)
 
     def text(self) -> str:
-        head = [f"  ({self._left_out} earlier lines are left out)"] if self._left_out else []
-        return "\n".join((*head, *self.lines))
+        left_out = self._told - len(self._first) - len(self._last)
+        gap = [f"  ({left_out} lines are left out)"] if left_out else []
+        return "\n".join((*self._first, *gap, *self._last))
 
 
 def short(value: object) -> str:

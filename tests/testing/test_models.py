@@ -34,9 +34,19 @@ class HandleOnly(RemoteMachine):
         return model("handle-only")
 
 
+class Unsteady(RemoteMachine):
+    """Every rule may be chosen at any time, as for a live server; those with nothing to do do nothing."""
+
+    def make_remote(self) -> ModelRemote:
+        remote = model("marker-list")
+        remote.unsteady = True
+        return remote
+
+
 TestStatusOnly = StatusOnly.TestCase
 TestMarkerLast = MarkerLast.TestCase
 TestMarkerList = MarkerList.TestCase
 TestDeduplicating = Deduplicating.TestCase
 TestFenceable = Fenceable.TestCase
 TestHandleOnly = HandleOnly.TestCase
+TestUnsteady = Unsteady.TestCase
