@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 
 from reattach.adapters.contract import AgentConfig
+from reattach.models.codec import decode_thread
 from reattach.models.effects import Hold
 from reattach.models.events import Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.identity import request_key
+from reattach.models.invocation import Invocation
+from reattach.models.lifecycle import Status
 from reattach.models.outcomes import Outcome
 from reattach.models.request import Request
 from reattach.runtime.config import check_agents
@@ -34,6 +37,7 @@ class Life:
         self.states: dict[Key, bytes] = dict(states or {})
         self.wakes: dict[Key, int] = {}
         self.outcomes: list[Outcome] = []
+        self.facts = 0
         self._driver = Driver(check_agents(agents), incarnation=name, opened_ms=now_ms(), journal=False)
         self._executor = Executor(agents)
         for key in list(self.states):
@@ -57,6 +61,7 @@ class Life:
     def turn(self) -> None:
         for name, fact in self._executor.drain(100):
             agent, _, thread = name.partition("\x00")
+            self.facts += 1
             self.apply((agent, thread), fact)
         for key, wake in list(self.wakes.items()):
             if wake and now_ms() >= wake:
@@ -68,6 +73,20 @@ class Life:
             assert time.monotonic() < limit, f"did not happen: {why}"
             self.turn()
             time.sleep(0.005)
+
+    def until_fact(self, number: int) -> None:
+        """Go on until so many facts have come, or nothing is left to do."""
+        self.until(lambda: self.facts >= number or not self.active, f"fact {number}")
+
+    @property
+    def active(self) -> list[Invocation]:
+        """The calls that have not ended."""
+        found = (decode_thread(stored).active for stored in self.states.values())
+        return [one for one in found if one is not None]
+
+    @property
+    def running(self) -> bool:
+        return any(one.status is Status.RUNNING for one in self.active)
 
     def die(self) -> None:
         """End as a killed process does: what is in flight is cut, nothing is stored any more."""

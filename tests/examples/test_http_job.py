@@ -1,6 +1,8 @@
 """The example of an in-house job service: its server, its configuration, crashes and lost answers; without Flink."""
 
 import json
+import os
+import random
 import re
 import shutil
 import sys
@@ -16,7 +18,6 @@ from typing import Any
 import pytest
 
 from reattach.adapters.contract import AgentConfig
-from reattach.models.codec import decode_thread
 from reattach.models.events import CancelOrdered
 from reattach.models.identity import dedup_key_of, request_key
 from reattach.models.lifecycle import Status
@@ -24,6 +25,7 @@ from reattach.models.outcomes import FailureCode
 from reattach.models.policy import Policy
 from reattach.models.request import Request
 from reattach.runtime.config import load_config
+from reattach.runtime.driver import Key
 from tests.e2e.harness import Process, until
 from tests.examples.host import Life, now_ms
 
@@ -42,6 +44,7 @@ POLICY = Policy(
     recovery_spread_ms=0,
 )
 SETTLE_MS = 600
+BASE = int(os.environ.get("REATTACH_SEED", "0"))
 
 
 class Example:
@@ -128,7 +131,7 @@ def test_a_crash_starts_nothing_twice(tmp_path: Path, agent: str, moment: str) -
         first.ask(asked)
         kept = dict(first.states)
         if moment == "while running":
-            first.until(lambda: running(first), "a run")
+            first.until(lambda: first.running, "a run")
             kept = dict(first.states)
         else:
             first.until(lambda: made.started().total() == 1, "the POST")
@@ -142,11 +145,29 @@ def test_a_crash_starts_nothing_twice(tmp_path: Path, agent: str, moment: str) -
         assert made.started() == Counter({dedup_key_of(asked, 1): 1})
 
 
-def running(life: Life) -> bool:
-    return any(
-        (active := decode_thread(stored).active) is not None and active.status is Status.RUNNING
-        for stored in life.states.values()
-    )
+@pytest.mark.parametrize("seed", range(BASE + 1, BASE + 7), ids=lambda seed: f"seed-{seed}")
+def test_killed_again_and_again_over_old_checkpoints(tmp_path: Path, seed: int) -> None:
+    """Four lives, each dying after a random number of facts, restored from a checkpoint of some moment before."""
+    dice = random.Random(seed)
+    with example(tmp_path, "--seconds", "1", "--lose", "3") as made:
+        asked = [request(agent, number) for number in range(4) for agent in ("keyed", "listed")]
+        kept: dict[Key, bytes] = {}
+        for number in range(3):
+            life = Life(made.agents, f"life-{number}", kept)
+            for one in asked:
+                life.ask(one)
+            kept_at, dies_at = sorted(dice.choices(range(1, 30), k=2))
+            life.until_fact(kept_at)
+            kept = dict(life.states)
+            life.until_fact(dies_at)
+            life.die()
+        last = Life(made.agents, "life-last", kept)
+        for one in asked:
+            last.ask(one)
+        last.until(lambda: not last.active, "the end of all")
+        last.die()
+        assert made.started() == Counter({dedup_key_of(one, 1): 1 for one in asked})
+        assert all(outcome.status is Status.COMPLETED for outcome in last.outcomes), last.outcomes
 
 
 def test_a_cancelled_call_ends_its_job(tmp_path: Path) -> None:
@@ -154,7 +175,7 @@ def test_a_cancelled_call_ends_its_job(tmp_path: Path) -> None:
         life = Life(made.agents, "life-1")
         asked = request("keyed")
         life.ask(asked)
-        life.until(lambda: running(life), "a run")
+        life.until(lambda: life.running, "a run")
         life.apply(request_key(asked), CancelOrdered(asked.invocation_id, 1))
         life.until(lambda: len(life.outcomes) == 1, "the outcome")
         life.die()
