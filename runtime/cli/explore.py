@@ -11,7 +11,7 @@ from rich.table import Table
 
 from reattach.models.errors import ConfigError
 
-COLUMNS = ("remote", "turns", "crashes", "checkpoints", "losses", "zombies", "states", "edges", "seconds", "")
+COLUMNS = ("remote", "turns", "crashes", "checkpoints", "losses", "zombies", "also", "states", "edges", "seconds", "")
 
 
 def command(
@@ -21,6 +21,7 @@ def command(
     checkpoints: Annotated[int, typer.Option(min=0, max=4)] = 2,
     losses: Annotated[int, typer.Option(min=0, max=4)] = 2,
     zombies: Annotated[int, typer.Option(min=0, max=2)] = 0,
+    also: Annotated[str, typer.Option(help="What else may happen: cancel, questions, ...; needs --remote.")] = "",
     states_max: Annotated[int, typer.Option(min=1, help="Give a run up beyond so many states.")] = 20_000_000,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the results here.", metavar="FILE")
@@ -32,11 +33,14 @@ def command(
 
     Example: `reattach explore --remote status-only --crashes 1 --checkpoints 1 --losses 1`
     """
+    from reattach.runtime.explore.also import ALSO
     from reattach.runtime.explore.default import DEFAULT, REMOTES, Bounds, Explored, rows, run_all
 
     if remote and remote not in REMOTES:
         raise ConfigError(f"--remote {remote}: no such model remote (known: {', '.join(REMOTES)})")
-    runs = (Bounds(remote, turns, crashes, checkpoints, losses, zombies),) if remote else DEFAULT
+    if also not in ALSO:
+        raise ConfigError(f"--also {also}: not known (known: {', '.join(name for name in ALSO if name)})")
+    runs = (Bounds(remote, turns, crashes, checkpoints, losses, zombies, also),) if remote else DEFAULT
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -47,7 +51,10 @@ def command(
             if not console.is_terminal:
                 console.print(" ".join(next(rows([result]))), markup=False, highlight=False, soft_wrap=True)
 
-        results = run_all(runs, done, states_max)
+        def seen(states: int) -> None:
+            progress.update(task, description=f"exploring, {states:,} states")
+
+        results = run_all(runs, done, states_max, seen)
     table = Table(*COLUMNS, title="Every reachable world")
     for row in rows(results):
         table.add_row(*row)

@@ -31,7 +31,7 @@ from typing import Any
 
 from reattach.fsm import step as core
 from reattach.fsm.env import Env
-from reattach.models.events import Answered, Requested, Restored
+from reattach.models.events import Answered, Requested, Restored, ResubmitOrdered
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Absence
@@ -69,6 +69,7 @@ class Canon:
         self.counts_attempts = scenario.refusals
         self.forgets_at_ms = scenario.forgets_at_ms
         asked = [event.request for event in scenario.script if isinstance(event, Requested)]
+        self.orders = [event for event in scenario.script if isinstance(event, ResubmitOrdered)]
         # What is too far away to come nearer in a search is the same in every world.
         self.asked = [request for request in asked if self._asked(0, request) != self._asked(SEARCHED_MS, request)]
         # Worlds share their parts: a part's form is worked out once per object and instant, and has a number.
@@ -99,6 +100,7 @@ class Canon:
             kept = [number(now, snapshot, self._snapshot) for snapshot in world.checkpoints]
             parts += kept if self.writes_ahead or not self.reduce else sorted({*kept, self._nothing})
         parts.append(left.losses)
+        parts += [max(0, order.ordered_at_ms - now) for order in self.orders]
         if self.forgets_at_ms:
             parts.append(max(-1, self.forgets_at_ms - now))
         if self.asked:
@@ -259,6 +261,8 @@ class Canon:
             min(0, max(-self.quiet, ordered - opened - self.quiet)) if waiting else 0,
             min(0, max(-self.quiet, ordered - sends_end - admission)) if waiting else 0,
             ordered >= known + admission if asking and known else False,
+            # Whether the request is older than this life; only an operator's order ever is not.
+            inv.asked_at_ms <= opened + self.policy.overlap_ms + self.policy.skew_max_ms,
         )
 
 

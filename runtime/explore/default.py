@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from typing import Any, Final
@@ -83,19 +83,36 @@ class Explored:
         return asdict(self)
 
 
+TOLD_EVERY_S: Final = 0.5
 REMOTES: Final = ("status-only", "marker-last", "marker-list", "deduplicating", "fenceable", "handle-only")
+_MARKED: Final = ("marker-list", "marker-last")
+# Two calls on one thread are refused where only a thread's status can be seen, and threads of their own share nothing
+# with each other; so for that kind two turns are a small run.
+_SMALL: Final = (
+    *(Bounds(remote, 1, 1, 1, 1, 0, also) for remote in REMOTES for also in ("cancel", "failures", "refusals")),
+    *(Bounds(remote, 1, 1, 1, 1, 0, "forgetting") for remote in REMOTES),
+    *(Bounds("handle-only", 1, 2, 2, 2, 0, also) for also in ("adopt", "resubmit", "abandon")),
+    *(Bounds(remote, 1, 1, 0, 1, 0, also) for remote in REMOTES for also in ("deadline", "strangers")),
+    *(Bounds(remote, 1, 1, 0, 1, 0, "questions") for remote in REMOTES),
+)
 # Largest first, so that the cores end together.
 DEFAULT: Final = (
-    *(Bounds(remote) for remote in sorted(REMOTES, key=lambda remote: remote != "fenceable")),
-    *(Bounds(remote, crashes=1, checkpoints=1, losses=1, zombies=1) for remote in REMOTES),
-    *(Bounds(remote, turns=2, crashes=1, checkpoints=1, losses=1) for remote in ("marker-list", "marker-last")),
-    Bounds("status-only", turns=2, crashes=1, checkpoints=1, losses=1),
+    *(Bounds(remote, zombies=1) for remote in ("marker-list", "marker-last", "status-only")),
+    *(Bounds(remote, turns=2, losses=1) for remote in _MARKED),
+    *(Bounds(remote, checkpoints=1, losses=1, zombies=1) for remote in ("fenceable", "deduplicating")),
+    Bounds("fenceable"),
+    *(Bounds(remote) for remote in REMOTES if remote != "fenceable"),
+    Bounds("handle-only", zombies=1),
+    Bounds("status-only", turns=2),
+    *_SMALL,
 )
 
 
-def run(bounds: Bounds, states_max: int = 20_000_000) -> Explored:
+def run(
+    bounds: Bounds, states_max: int = 20_000_000, progress: Callable[[int, int, int], None] | None = None
+) -> Explored:
     """Search one scenario to its end."""
-    found = search(bounds.scenario, states_max=states_max, reduce=ALSO[bounds.also].reduce)
+    found = search(bounds.scenario, states_max=states_max, reduce=ALSO[bounds.also].reduce, progress=progress)
     return Explored(
         **asdict(bounds),
         states=found.states,
@@ -109,11 +126,17 @@ def run(bounds: Bounds, states_max: int = 20_000_000) -> Explored:
     )
 
 
-def run_all(runs: Sequence[Bounds], done: Callable[[Explored], None], states_max: int = 20_000_000) -> list[Explored]:
+def run_all(
+    runs: Sequence[Bounds],
+    done: Callable[[Explored], None],
+    states_max: int = 20_000_000,
+    seen: Callable[[int], None] | None = None,
+) -> list[Explored]:
     """Search several scenarios, one process for each core.
 
     Args:
         done: told of each result as it comes.
+        seen: told now and then how many states there are so far, in all runs.
 
     Returns:
         The results in the order of `runs`.
@@ -121,12 +144,36 @@ def run_all(runs: Sequence[Bounds], done: Callable[[Explored], None], states_max
     results: dict[int, Explored] = {}
     # Fresh interpreters: a fork would take a debugger's or a coverage tool's tracing along.
     fresh = get_context("spawn")
-    with ProcessPoolExecutor(min(len(runs), os.cpu_count() or 1), mp_context=fresh) as pool:
-        futures = {pool.submit(run, bounds, states_max): number for number, bounds in enumerate(runs)}
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
-            done(future.result())
+    counts: Any = fresh.Array("Q", len(runs))
+    workers = min(len(runs), os.cpu_count() or 1)
+    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_share, initargs=(counts,)) as pool:
+        futures = {pool.submit(_counted, number, bounds, states_max): number for number, bounds in enumerate(runs)}
+        pending = set(futures)
+        while pending:
+            ended, pending = wait(pending, timeout=TOLD_EVERY_S, return_when=FIRST_COMPLETED)
+            for future in ended:
+                results[futures[future]] = future.result()
+                done(future.result())
+            if seen is not None:
+                seen(sum(counts))
     return [results[number] for number in sorted(results)]
+
+
+_shared: list[Any] = []
+
+
+def _share(counts: Any) -> None:
+    """Let a worker know where the states of each run are counted."""
+    _shared[:] = [counts]
+
+
+def _counted(number: int, bounds: Bounds, states_max: int) -> Explored:
+    counts = _shared[0]
+
+    def progress(states: int, _edges: int, _depth: int) -> None:
+        counts[number] = states
+
+    return run(bounds, states_max, progress)
 
 
 def rows(results: Sequence[Explored]) -> Iterator[tuple[str, ...]]:
@@ -136,6 +183,7 @@ def rows(results: Sequence[Explored]) -> Iterator[tuple[str, ...]]:
         yield (
             one.remote,
             *(str(n) for n in (one.turns, one.crashes, one.checkpoints, one.losses, one.zombies)),
+            one.also,
             f"{one.states:,}",
             f"{one.edges:,}",
             f"{one.seconds:.1f}",

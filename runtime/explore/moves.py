@@ -15,6 +15,7 @@ from reattach.models.events import (
     CheckpointCompleted,
     FenceAnswered,
     RespondAnswered,
+    ResubmitOrdered,
     SubmitAnswered,
     ThreadEvent,
 )
@@ -79,7 +80,9 @@ class Moves:
             elif world.left.losses:
                 yield self._feed(_lose(world), life, TIME, ("time, answer late", life.born), fault=True)
         if life.position < len(self.scenario.script):
-            yield self._input(world, life, self.scenario.script[life.position])
+            item = self.scenario.script[life.position]
+            if not isinstance(item, ResubmitOrdered) or item.ordered_at_ms <= now:
+                yield self._input(world, life, item)
         if life.read is not None:
             served, memory, answer = self.lives.serve(life, world.memory)
             after = world if memory is world.memory else self._remember(world, memory)

@@ -20,6 +20,7 @@ from reattach.runtime.mutants.worlds import (
 )
 
 _FRESH = (Leaf.NS_QUIET, Leaf.NS_BACKING_OFF)
+_TWICE = (request("a"), request("a"))
 _DECIDED = (request("a"), ResubmitOrdered("a", 1, START_MS))
 
 
@@ -65,6 +66,13 @@ def _generation_reused() -> Patch:
         d.generation = generation
 
     return swap(opened, reuse)
+
+
+def _old_line_believed_fresh() -> Patch:
+    def fresh(d: Draft) -> bool:
+        return guards.writes_ahead(d) and (d.env.lineage or not guards.elder(d))
+
+    return swap(guards.never_sent, fresh)
 
 
 MUTANTS = (
@@ -145,5 +153,12 @@ MUTANTS = (
         emitted_before_stored,
         trial("marker-list", crashes=1, checkpoints=1),
         "two outcomes",
+    ),
+    Mutant(
+        "old-line-believed-fresh",
+        "A request that is older than the tombstones may be one that has ended, in this very life.",
+        _old_line_believed_fresh,
+        trial("handle-only", script=_TWICE, tombstone_ttl_ms=6),
+        "accepted twice",
     ),
 )

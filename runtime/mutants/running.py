@@ -108,11 +108,10 @@ These faults change nothing that the explorer's properties can see:
   out (`drain_max_ms`), and from there on an overlap is possible and said so by a notice. Otherwise the thread has
   waited already.
 - *A run that was overtaken on its thread is not failed at once.* Two absences come to the same end, later.
-- *Write-ahead by time.* A checkpoint that looks younger than the intent by another clock is, to the call, a checkpoint
-  that was triggered before it: `newer-than-the-newest-completed`.
 
 Most trials take place in the explorer's own worlds. Some need one that is less kind, or has more in it, and the
 unbroken code goes through those as well: remotes that forget, that are slow to show what they took, whose runs never
-end, or that ask questions; a host that hands a dead incarnation's answers to its successor; answers that are late and
-never lost. In two the host itself is the mutant: it speaks before it has stored, or takes any checkpoint for the one
-that holds an intent."""
+end, or that ask questions; a host that hands a dead incarnation's answers to its successor; checkpoints that are slow;
+answers that are late and never lost. In some the host itself is the mutant: it speaks before it has stored, takes the
+wrong checkpoint for the one that holds an intent, or believes a restore that proves nothing. No trial uses the
+reductions of the search, since they rest on the unbroken core."""

@@ -24,6 +24,34 @@ NAMES = tuple(MUTANTS)
 PLACES = ("reattach.fsm.", "reattach.runtime.explore.")
 
 
+# What people who know the problem would break first, and the mutants that do.
+ASKED_FOR = {
+    "no probe": "no-probe",
+    "resubmit on restore": "resubmit-on-restore",
+    "no quiet time": "no-quiet-time",
+    "quiet time waited after the probe": "quiet-time-after-the-probe",
+    "epoch ignored": "epoch-ignored",
+    "not-sent and unresolved confused": "unresolved-is-not-sent",
+    "absence while RUNNING resubmits": "absence-while-running-resubmits",
+    "terminal not absorbing": "terminal-not-absorbing",
+    "deadline not armed": "deadline-not-armed",
+    "tombstone forgotten": "tombstone-forgotten",
+    "queue of turns overlapping": "turns-overlap",
+    "fence result ignored": "lost-fence-answer-believed",
+    "result emitted before it is stored": "emitted-before-stored",
+    "a permit to POST that survives a restore": "permit-survives-a-restore",
+    "an answer matched by epoch alone": "epoch-alone",
+    "a stamp of an older incarnation trusted": "old-stamps-trusted",
+    "a deadline that releases the thread while its POST is in flight": "released-while-its-post-is-in-flight",
+    "a re-delivered decision that POSTs again": "decision-posts-at-once",
+    "an absence trusted past the retention": "absence-past-the-retention",
+    "a status-only thread reused for a second turn": "status-only-thread-reused",
+    "write-ahead by timestamp": "write-ahead-by-time",
+    "write-ahead by newer than the newest completed": "newer-than-the-newest-completed",
+    "a response sent again without asking": "response-sent-again-without-asking",
+}
+
+
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, Verdict]:
     return {verdict.name: verdict for verdict in running.try_all(NAMES, lambda _: None)}
@@ -83,6 +111,11 @@ def test_there_are_enough_and_each_tells_its_rule() -> None:
     rules = [mutant.breaks for mutant in MUTANTS.values()]
     assert all(rule.endswith((".", ")")) and "\n" not in rule and "|" not in rule for rule in rules)
     assert len(MUTANTS) == sum(len(part) for part in _parts())
+
+
+def test_what_people_would_break_first_is_broken() -> None:
+    assert set(ASKED_FOR.values()) <= set(MUTANTS)
+    assert len(set(ASKED_FOR.values())) == len(ASKED_FOR)
 
 
 def _parts() -> Iterator[tuple[Any, ...]]:
