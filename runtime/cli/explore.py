@@ -13,6 +13,8 @@ from reattach.models.errors import ConfigError
 
 COLUMNS = ("remote", "turns", "crashes", "checkpoints", "losses", "zombies", "also", "states", "edges", "seconds", "")
 
+WIDTH = 120
+
 
 def command(
     remote: Annotated[str, typer.Option(help="Explore this model remote only.")] = "",
@@ -55,9 +57,14 @@ def command(
             progress.update(task, description=f"exploring, {states:,} states")
 
         results = run_all(runs, done, states_max, seen)
-    table = Table(*COLUMNS, title="Every reachable world")
+    table = Table(title="Every reachable world")
+    for name in COLUMNS:
+        # A number may be broken, never cut.
+        table.add_column(name, overflow="fold")
     for row in rows(results):
         table.add_row(*row)
+    if not console.is_terminal:
+        console.width = WIDTH
     console.print(table)
     states = sum(one.states for one in results)
     console.print(

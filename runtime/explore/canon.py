@@ -62,6 +62,7 @@ class Canon:
         policy = terms.policy
         self.policy = policy
         self.admission = terms.admission_ms
+        self.elder = policy.overlap_ms + policy.skew_max_ms
         self.quiet = policy.overlap_ms + terms.settle_ms
         # A response waits for the quiet time whatever an absence rests on.
         self.waits = terms.capabilities.absence is Absence.AFTER_QUIET or terms.capabilities.responds
@@ -145,6 +146,7 @@ class Canon:
             life.lineage and (self.writes_ahead or not self.reduce),
             life.position,
             life.recovering,
+            tuple(order.ordered_at_ms <= life.opened_ms + self.elder for order in self.orders),
             None if read is None else (type(read.effect).__name__, self._about(read.inv), read.inv.handle),
             tuple(
                 self._answer(answer, life)
@@ -262,7 +264,7 @@ class Canon:
             min(0, max(-self.quiet, ordered - sends_end - admission)) if waiting else 0,
             ordered >= known + admission if asking and known else False,
             # Whether the request is older than this life; only an operator's order ever is not.
-            inv.asked_at_ms <= opened + self.policy.overlap_ms + self.policy.skew_max_ms,
+            inv.asked_at_ms <= opened + self.elder,
         )
 
 

@@ -8,7 +8,8 @@ a line for, and must come out as it went in. So nothing that a search leaves out
 mattered: that is tried, not assumed.
 
 An older order's answer that proves an acceptance is no stranger where the core may use it; such
-answers stay in the worlds (`lives.tidy`).
+answers stay in the worlds (`lives.tidy`). Not tried is such a proof of another generation or
+incarnation on a call that drains: the core takes it there for its own.
 """
 
 from collections.abc import Iterator
@@ -88,10 +89,10 @@ def welcome(life: Life, answer: Answered) -> bool:
     state, ident = life.state, answer.ident
     if state is None or ident.incarnation != life.name or event_name(answer) not in _PROOFS:
         return False
-    drain, active = state.drain, state.active
-    if active is not None and active.id == ident.invocation_id:
-        return active.status is Status.SUBMITTED
-    return drain is not None and drain.invocation.id == ident.invocation_id
+    for call in (state.active, None if state.drain is None else state.drain.invocation):
+        if call is not None and (call.id, call.generation) == (ident.invocation_id, ident.generation):
+            return call.status is Status.SUBMITTED or not call.handle
+    return False
 
 
 def check_strangers(life: Life, now_ms: int, terms: Terms) -> None:

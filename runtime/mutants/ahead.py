@@ -23,6 +23,8 @@ _FRESH = (Leaf.NS_QUIET, Leaf.NS_BACKING_OFF)
 _TWICE = (request("a"), request("a"))
 _DECIDED = (request("a"), ResubmitOrdered("a", 1, START_MS))
 
+_DECIDED_LATE = (request("a"), ResubmitOrdered("a", 1, START_MS + 8))
+
 
 def _not_held() -> Patch:
     return reline(_FRESH, "time_reached", line(Leaf.SU_SENDING, "note_attempt"))
@@ -66,6 +68,14 @@ def _generation_reused() -> Patch:
         d.generation = generation
 
     return swap(opened, reuse)
+
+
+def _generation_within_reach() -> Patch:
+    def counted(d: Draft) -> None:
+        assert isinstance(d.event, ResubmitOrdered)
+        d.asked_at_ms = max(d.asked_at_ms, d.event.ordered_at_ms)
+
+    return swap(notes.count_from_order, counted)
 
 
 def _old_line_believed_fresh() -> Patch:
@@ -153,6 +163,21 @@ MUTANTS = (
         emitted_before_stored,
         trial("marker-list", crashes=1, checkpoints=1),
         "two outcomes",
+    ),
+    Mutant(
+        "operator-opens-a-number-of-retries",
+        "An operator's generation has a number that no retry can reach, so no undone life has had it.",
+        _generation_within_reach,
+        trial(
+            "handle-only",
+            crashes=1,
+            checkpoints=1,
+            losses=2,
+            script=_DECIDED_LATE,
+            options={"failures": True},
+            generations_max=2,
+        ),
+        "accepted twice",
     ),
     Mutant(
         "old-line-believed-fresh",

@@ -22,6 +22,7 @@ class Mutant:
         trial: the smallest world in which it must be found.
         finds: the property that must break there.
         world: a world that is less kind than the explorer's own, for the trial alone.
+        reduce: search with the reductions that rest on the unbroken core; for a world that is too large without.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Mutant:
     trial: Scenario
     finds: str
     world: Callable[[], Patch] = nullcontext
+    reduce: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def judge(mutant: Mutant) -> Verdict:
     """Try one mutant; it is killed only by the property that it was made to break."""
     began = time.process_time()
     with mutant.world(), mutant.apply():
-        searched = search(mutant.trial, states_max=STATES_MAX, liveness=mutant.finds == "stuck", reduce=False)
+        searched = search(mutant.trial, states_max=STATES_MAX, liveness=mutant.finds == "stuck", reduce=mutant.reduce)
     seconds = round(time.process_time() - began, 2)
     for found in searched.violations:
         if found.name == mutant.finds:
@@ -66,7 +68,7 @@ def judge(mutant: Mutant) -> Verdict:
 def control(mutant: Mutant, states_max: int) -> Searched:
     """Let the unbroken code go through the same trial."""
     with mutant.world():
-        return search(mutant.trial, states_max=states_max, liveness=mutant.finds == "stuck", reduce=False)
+        return search(mutant.trial, states_max=states_max, liveness=mutant.finds == "stuck", reduce=mutant.reduce)
 
 
 def where(trial: Scenario) -> str:

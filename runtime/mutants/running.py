@@ -113,5 +113,6 @@ Most trials take place in the explorer's own worlds. Some need one that is less 
 unbroken code goes through those as well: remotes that forget, that are slow to show what they took, whose runs never
 end, or that ask questions; a host that hands a dead incarnation's answers to its successor; checkpoints that are slow;
 answers that are late and never lost. In some the host itself is the mutant: it speaks before it has stored, takes the
-wrong checkpoint for the one that holds an intent, or believes a restore that proves nothing. No trial uses the
-reductions of the search, since they rest on the unbroken core."""
+wrong checkpoint for the one that holds an intent, or believes a restore that proves nothing. All trials but
+`retry-of-an-undone-life-forgotten`, whose world is too large for it, do without the reductions of the search, since
+those rest on the unbroken core."""

@@ -156,6 +156,11 @@ def _failed_call_starts_again() -> Patch:
     return swap(known, forget)
 
 
+def _closing_call_never_retried() -> Patch:
+    retried = guards.retries
+    return swap(retried, lambda d: retried(d) and not guards.closing(d))
+
+
 MUTANTS = (
     Mutant(
         "terminal-not-absorbing",
@@ -255,5 +260,23 @@ MUTANTS = (
         _end_of_stream_is_end_of_run,
         trial(streaming(named("marker-list")), turns=2, watch=True),
         "false fate",
+    ),
+    Mutant(
+        "retry-of-an-undone-life-forgotten",
+        "A closing call asks about a retry that an earlier life may have begun.",
+        _closing_call_never_retried,
+        trial(
+            "deduplicating",
+            turns=2,
+            crashes=1,
+            checkpoints=1,
+            losses=1,
+            script=(request("a", turn=1, deadline_ms=START_MS + 5, **_ON_T), request("b", turn=2, **_ON_T)),
+            options={"failures": True},
+            generations_max=2,
+            drain_max_ms=FAR,
+        ),
+        "turns overlap",
+        reduce=True,
     ),
 )

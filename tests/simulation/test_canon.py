@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reattach.models.events import CancelOrdered
+from reattach.models.events import CancelOrdered, ResubmitOrdered
 from reattach.models.policy import CancelKind
 from reattach.runtime.explore.canon import Canon
+from reattach.runtime.explore.default import Bounds
 from reattach.runtime.explore.moves import Moves
 from reattach.runtime.explore.runs import UNITS, named, request, scenario
-from reattach.runtime.explore.scenario import Scenario, Violation, first
+from reattach.runtime.explore.scenario import START_MS, Scenario, Violation, first
 from reattach.runtime.explore.search import search
 from reattach.runtime.explore.world import World
 from reattach.runtime.mutants.catalogue import MUTANTS
@@ -43,6 +44,19 @@ SMALL = {
         same_outcome=False,
     ),
     "a cancel": cancelling(),
+    "an order that is made late": scenario(
+        named("handle-only"),
+        crashes=1,
+        checkpoints=1,
+        losses=1,
+        zombies=0,
+        script=(request("a"), ResubmitOrdered("a", 1, START_MS + 5)),
+        same_outcome=False,
+    ),
+    "questions": Bounds("marker-list", crashes=1, checkpoints=0, losses=1, also="questions").scenario,
+    "forgetting": Bounds("deduplicating", crashes=1, checkpoints=0, losses=1, also="forgetting").scenario,
+    "failures": Bounds("marker-last", crashes=1, checkpoints=0, losses=1, also="failures").scenario,
+    "adopt": Bounds("handle-only", crashes=1, checkpoints=1, losses=1, also="adopt").scenario,
     "refusals": scenario(
         named("status-only"), crashes=1, checkpoints=0, losses=2, zombies=0, refusals=True, same_outcome=False
     ),
