@@ -18,6 +18,7 @@ from reattach.models.events import (
     CancelAnswered,
     Event,
     HandleLearned,
+    Ident,
     ProbeAnswered,
     Restored,
     SubmitAnswered,
@@ -51,7 +52,7 @@ def step_drain(drain: Drain, event: Event, env: Env) -> tuple[Drain | None, tupl
         return _order(drain, draft)
     ident = getattr(event, "ident", None)
     if ident is None or ident != draft.ident:
-        return _late(drain, draft, event)
+        return _late(drain, draft, event, ident)
     if isinstance(event, ProbeAnswered):
         return _probed(drain, draft, event)
     if isinstance(event, CancelAnswered):
@@ -59,11 +60,13 @@ def step_drain(drain: Drain, event: Event, env: Env) -> tuple[Drain | None, tupl
     return drain, (Count("late_fact"),)
 
 
-def _late(drain: Drain, draft: Draft, event: Event) -> tuple[Drain | None, tuple[Effect, ...]]:
+def _late(drain: Drain, draft: Draft, event: Event, ident: Ident | None) -> tuple[Drain | None, tuple[Effect, ...]]:
+    """Take an older order's proof of acceptance, if it is about this very generation; count the rest."""
+    own = ident is not None and (ident.incarnation, ident.generation) == (draft.incarnation, draft.generation)
     accepted = isinstance(event, HandleLearned) or (
         isinstance(event, SubmitAnswered) and isinstance(event.answer, Accepted)
     )
-    if accepted and not draft.handle:
+    if own and accepted and not draft.handle:
         source = event if isinstance(event, HandleLearned) else draft.answer
         known = replace(drain.invocation, handle=source.handle)
         return Drain(known, draft.env.now_ms, drain.until_ms), (Count("late_fact"),)

@@ -8,8 +8,7 @@ a line for, and must come out as it went in. So nothing that a search leaves out
 mattered: that is tried, not assumed.
 
 An older order's answer that proves an acceptance is no stranger where the core may use it; such
-answers stay in the worlds (`lives.tidy`). Not tried is such a proof of another generation or
-incarnation on a call that drains: the core takes it there for its own.
+answers stay in the worlds (`lives.tidy`).
 """
 
 from collections.abc import Iterator
@@ -126,9 +125,8 @@ def _strangers(call: Invocation, life: Life) -> Iterator[Answered]:
         proof = name in _PROOFS
         if not (proof and (call.status is Status.SUBMITTED or call.leaf is Leaf.FAILED)):
             yield replace(event, ident=older)
-        if not (proof and call.leaf is Leaf.FAILED):
-            yield replace(event, ident=dead)
-            yield replace(event, ident=other)
+        yield replace(event, ident=dead)
+        yield replace(event, ident=other)
 
 
 def _check(taken: ThreadState, event: Answered, result: ThreadStep) -> None:

@@ -337,6 +337,10 @@ class TestDrain:
         thread.on(TimeReached(), OVER + POLICY.drain_max_ms)
         assert thread.state is not None and thread.state.drain is not None
         assert thread.on(SubmitAnswered(post, Unresolved("again"))) == [Count("stale_answer")]
+        for other in (replace(post, generation=2), replace(post, incarnation="life-0")):
+            assert thread.on(SubmitAnswered(other, Accepted("run-0"))) == [Count("stale_answer")]
+            assert thread.state.drain is not None
+            assert thread.state.drain.invocation.handle == ""
         assert thread.on(SubmitAnswered(post, Accepted("run-1"))) == [Count("late_fact")]
         assert thread.state.drain is not None
         assert thread.state.drain.invocation.handle == "run-1"
