@@ -1,7 +1,8 @@
 """The command line's entry point: commands, and what happens to their errors.
 
 An error is one line on standard error that says what to do; `--debug` shows the traceback as well.
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 and 143 stopped by Ctrl-C or SIGTERM.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 and 143 stopped by Ctrl-C or SIGTERM, 141 when
+whoever read the output has gone.
 """
 
 import sys
@@ -16,7 +17,7 @@ from reattach import __version__
 from reattach.models.errors import ConfigError, ReattachError
 from reattach.runtime.cli import adapters, agent, demo, diagram, explore, mutants, replay, run, simulate
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 app = typer.Typer(
     name="reattach",
@@ -69,15 +70,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code = app(args=list(arguments), prog_name="reattach", standalone_mode=False)
     except TyperException as error:
-        return _say(error.format_message() + _hint(arguments), error.exit_code)
+        # Without a command the help has been shown, and there is nothing to add.
+        message = error.format_message()
+        return _say(message + _hint(arguments), error.exit_code) if message else error.exit_code
     except ReattachError as error:
         return _fail(arguments, str(error), USAGE if isinstance(error, ConfigError) else FAILED)
     except (KeyboardInterrupt, Abort):
         return _say("stopped", INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        sys.stdout = None
-        return 0
+    except SystemExit:
+        # The one that typer raises itself: whoever read our output has gone. To be taken for no verdict.
+        return PIPE_CLOSED
     except Exception as error:
         return _fail(arguments, f"{type(error).__name__}: {_first_line(error)} (--debug shows where)", FAILED)
     return code if isinstance(code, int) else 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reattach.models.errors import ConfigError
+from reattach.runtime.cli.files import check_writable, write_text
 
 if TYPE_CHECKING:
     from reattach.runtime.replay.reading import Journal
@@ -52,6 +53,7 @@ def command(
     from reattach.runtime.replay.telling import as_json, lines, row_line
 
     number = number_of(what_if) if what_if else None
+    check_writable("--json", json_file)
     started_s = time.perf_counter()
     rows: list[Row] = []
     files, damages = files_of(journal)
@@ -69,6 +71,8 @@ def command(
         typer.echo(line)
     for damage in report.damages:
         typer.echo(f"error: {damage}", err=True)
+    if invocation and not held.calls:
+        typer.echo(f"error: --invocation: {invocation!r} is none of the calls that could be read", err=True)
     more: dict[str, Any] = {}
     code = report.code
     if number is not None:
@@ -77,10 +81,7 @@ def command(
         supposed, more["what_if"] = _suppose(whole, number, invocation, until, keep=json_file is not None)
         code = 1 if 1 in (supposed, code) else max(supposed, code)
     if json_file is not None:
-        try:
-            json_file.write_text(as_json(report, held, files, seconds, **more))
-        except OSError as error:
-            raise ConfigError(f"--json: {json_file}: cannot be written: {error.strerror}") from None
+        write_text("--json", json_file, as_json(report, held, files, seconds, **more))
     return code
 
 
@@ -112,8 +113,9 @@ def _suppose(
     if number == EVERY and findings.first is not None:
         for line in story_lines(journal, findings.first, only_broken=True):
             typer.echo(line)
-    typer.echo(total_line(findings))
-    if not findings.worlds:
+    if findings.worlds:
+        typer.echo(total_line(findings))
+    else:
         typer.echo("error: --what-if: nothing could be continued", err=True)
         return 2, data
     return int(findings.broken > 0), data

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reattach.models.errors import ConfigError
+from reattach.runtime.cli.files import check_writable, write_text
 
 if TYPE_CHECKING:
     from reattach.runtime.simulation.many import Plan
@@ -52,6 +53,7 @@ def command(
     names = tuple(dict.fromkeys(name for text in remote or () for name in text.split(",") if name))
     plan = Plan(seed, calls, faults, names)
     check(plan)
+    check_writable("--json", json_file)
     jobs = jobs or os.cpu_count() or 1
     began = time.perf_counter()
     with _bar(len(list(plan.worlds()))) as advance:
@@ -63,10 +65,7 @@ def command(
     for line in _figures(whole, seconds, len(reports)):
         typer.echo(line)
     if json_file is not None:
-        try:
-            json_file.write_text(json.dumps(_as_json(plan, whole, seconds, jobs), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"--json: {json_file}: cannot be written: {error.strerror}") from None
+        write_text("--json", json_file, json.dumps(_as_json(plan, whole, seconds, jobs), indent=1) + "\n")
     return SAFETY if whole.violations else CRASH if whole.crash else LIVENESS if whole.stuck else 0
 
 
@@ -97,6 +96,7 @@ def _journalled(plan: "Plan", file: Path) -> "list[Report]":
 
     if plan.calls > WORLD_CALLS_MAX:
         raise ConfigError(f"--journal: a journal is of one world; use --calls {WORLD_CALLS_MAX} at most")
+    check_writable("--journal", file)
     try:
         return [write_journal(plan, file)]
     except OSError as error:

@@ -67,6 +67,7 @@ class Faults:
     hurry: float = 0
 
 
+MS_MAX: Final = 10**12
 NONE: Final = Faults()
 ALL: Final = Faults(
     lose=0.05, delay=0.05, duplicate=0.02, unsent=0.02,
@@ -90,10 +91,14 @@ def faults_of(names: str) -> Faults:
     known = {field.name: getattr(ALL, field.name) for field in fields(Faults)}
     chosen: dict[str, float] = {}
     for item in names.split(","):
-        name, _, number = item.strip().partition("=")
+        name, given, number = item.strip().partition("=")
+        if name in ("all", "none"):
+            raise ConfigError(f"--faults {names}: {name} stands alone")
         if name not in known:
             raise ConfigError(f"--faults {name}: no such fault (known: all, none, {', '.join(sorted(known))})")
-        chosen[name] = _number(name, number) if number else known[name]
+        if name in chosen:
+            raise ConfigError(f"--faults {name}: named twice")
+        chosen[name] = _number(name, number) if given else known[name]
     return replace(NONE, **chosen)  # type: ignore[arg-type]
 
 
@@ -110,6 +115,7 @@ def _number(name: str, text: str) -> float:
         number = int(text) if name.endswith("_ms") else float(text)
     except ValueError:
         number = -1
-    if number < 0 or (number > 1 and not name.endswith("_ms")):
+    # Written so that "nan" fails it, which is neither below nor above anything.
+    if not 0 <= number <= (MS_MAX if name.endswith("_ms") else 1):
         raise ConfigError(f"--faults {name}={text}: a probability from 0 to 1, or a number of milliseconds")
     return number

@@ -26,13 +26,16 @@ def write_journal(plan: Plan, file: Path, call: str = "") -> Report:
     Raises:
         OSError: the file cannot be written.
     """
-    with file.open("wb") as stream:
+    lines: list[bytes] = []
 
-        def keep(entry: JournalEntry) -> None:
-            if call in ("", entry.invocation_id):
-                stream.write(binascii.b2a_base64(encode_entry(entry)))
+    def keep(entry: JournalEntry) -> None:
+        if call in ("", entry.invocation_id):
+            lines.append(binascii.b2a_base64(encode_entry(entry)))
 
-        return world_of(plan, keep).run()
+    # Written behind the world: an error of the disk would look like one of the code that runs in it.
+    report = world_of(plan, keep).run()
+    file.write_bytes(b"".join(lines))
+    return report
 
 
 def history_of(plan: Plan, call: str) -> Iterator[str]:

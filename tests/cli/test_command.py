@@ -135,3 +135,20 @@ def test_nothing_to_do_is_done_without_flink(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "0 of 0 requests have their outcome (none)\n"
     assert (tmp_path / "in").is_dir()
+
+
+def test_a_reader_that_has_gone_is_no_verdict() -> None:
+    """As with every other program: 128 and the number of SIGPIPE, under which most of them end."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as closed:
+        command = [sys.executable, "-m", "reattach", "diagram", "document"]
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_without_a_command_there_is_help_and_no_empty_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert "Usage: reattach" in captured.out + captured.err
+    assert "error:" not in captured.err

@@ -113,6 +113,10 @@ def test_an_exception_ends_with_4_and_its_trace(
         (["--calls", "1", "--journal", "no/such/j"], "error: --journal: no/such/j: cannot be written: No such file"),
         (["--calls", "1", "--json", "no/such/j"], "error: --json: no/such/j: cannot be written: No such file"),
         (["--calls", "0"], "error: Invalid value for '--calls'"),
+        (["--calls", "9", "--json", "."], "error: --json: .: cannot be written: Is a directory"),
+        (["--calls", "9", "--journal", "."], "error: --journal: .: cannot be written: Is a directory"),
+        (["--faults", "all,lose=0"], "error: --faults all,lose=0: all stands alone"),
+        (["--faults", "lose,lose=0.1"], "error: --faults lose: named twice"),
     ],
 )
 def test_wrong_input_is_one_line_and_2(
@@ -127,6 +131,18 @@ def test_wrong_input_is_one_line_and_2(
     error = capsys.readouterr().err
     assert error.startswith(message)
     assert error.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the figures of an hour are lost, and a violation ends as wrong usage."""
+    monkeypatch.setattr(many, "run_all", lambda *_: pytest.fail("it ran"))
+    assert main(["simulate", "--json", "no/such/file"]) == 2
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_full_disk_is_no_fault_of_the_simulated_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--calls", "50", "--journal", "/dev/full"]) == 2
+    assert capsys.readouterr().err == "error: --journal: /dev/full: cannot be written: No space left on device\n"
 
 
 def test_the_journal_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

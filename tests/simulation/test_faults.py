@@ -136,7 +136,9 @@ def test_named_ones_are_on_and_all_others_off() -> None:
     assert not any(getattr(NONE, name) for name in NAMES)
 
 
-@pytest.mark.parametrize("names", ["rain", "lose=2", "lose=-1", "lose=x", "crash_every_ms=-5"])
+@pytest.mark.parametrize(
+    "names", ["rain", "lose=2", "lose=-1", "lose=x", "lose=nan", "lose=", "crash_every_ms=inf", "crash_every_ms=-5"]
+)
 def test_nonsense_is_refused_by_name(names: str) -> None:
     with pytest.raises(ConfigError, match=names.partition("=")[0]):
         faults_of(names)
