@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition
 from hypothesis.strategies import SearchStrategy
 
+from reattach.runtime.simulation.remotes import Remote
 from reattach.runtime.testing.job import Job
 from reattach.runtime.testing.model import ModelRemote
 from reattach.runtime.testing.remote import RemoteUnderTest
@@ -25,7 +26,7 @@ class Bench(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.remote = self.make_remote()
+        self.remote = _checked(self.make_remote())
         self.job = Job(self.remote)
         self.outages = self.repeats = 0
 
@@ -37,6 +38,16 @@ class Bench(RuleBasedStateMachine):
     def model(self) -> ModelRemote:
         assert isinstance(self.remote, ModelRemote)
         return self.remote
+
+
+def _checked(made: object) -> RemoteUnderTest:
+    """Take what `make_remote` returned, or say what is wrong with it."""
+    if isinstance(made, RemoteUnderTest):
+        return made
+    if isinstance(made, Remote):
+        raise TypeError("make_remote returned a Remote: wrap it, ModelRemote(remote)")
+    returned = "None" if made is None else f"{made!r:.60} ({type(made).__name__})"
+    raise TypeError(f"make_remote returned {returned}: return a ModelRemote, a LiveRemote or another RemoteUnderTest")
 
 
 def when(condition: Callable[[Any], object]) -> Callable[[Rule], Rule]:

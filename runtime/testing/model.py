@@ -61,9 +61,18 @@ class ModelRemote(RemoteUnderTest):
         policy: by default one whose times are a few units each.
         shows_within_ms: how long it really takes to show what it accepted; by default as declared.
             A larger number is a lie, and must be found.
+
+    Raises:
+        TypeError: `remote` is no `Remote`.
     """
 
     def __init__(self, remote: Remote, policy: Policy | None = None, *, shows_within_ms: int | None = None) -> None:
+        given: object = remote
+        if not isinstance(given, Remote):
+            raise TypeError(
+                f"ModelRemote takes a Remote, such as reattach.runtime.simulation.remotes.MARKER_LIST, "
+                f"not {given!r:.60} ({type(given).__name__})"
+            )
         able = remote.capabilities
         if policy is None:
             blind = able.absence is Absence.NEVER and able.deduplication is Deduplication.NONE

@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, Phase, settings
 from reattach.models.errors import ConfigError
 
 VARIABLE: Final = "REATTACH_PROFILE"
+# A failure is shown as it was found: making it shorter can take minutes.
+_AS_FOUND: Final = (Phase.explicit, Phase.reuse, Phase.generate)
 # Shared machines are slow at odd moments: a deadline per example would fail for that alone.
 _COMMON: Final = settings(
     deadline=None,
@@ -15,7 +17,7 @@ _COMMON: Final = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
 )
 PROFILES: Final = {
-    "dev": settings(_COMMON, max_examples=100, stateful_step_count=40),
+    "dev": settings(_COMMON, max_examples=100, stateful_step_count=40, phases=_AS_FOUND),
     "ci": settings(_COMMON, max_examples=100, stateful_step_count=50, derandomize=True, database=None),
     "deep": settings(_COMMON, max_examples=5_000, stateful_step_count=100),
 }
@@ -29,8 +31,9 @@ def load_profile(name: str | None = None) -> str:
     """Make one of the profiles the one in force.
 
     Args:
-        name: `dev` is fast, `ci` is the same on every run, `deep` is for nights. Without one the
-            variable `REATTACH_PROFILE` decides; without that it is `ci` where `CI` is set, else `dev`.
+        name: `dev` is fast and shows a failure as it was found, `ci` is the same on every run, `deep` is
+            for nights; these two make a failure shorter. Without a name the variable `REATTACH_PROFILE`
+            decides; without that it is `ci` where `CI` is set, else `dev`.
 
     Returns:
         The name of the profile that is in force now.

@@ -1,13 +1,15 @@
 """The profiles: which one is in force, and that the one of CI is the same on every run."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from reattach.models.errors import ConfigError
-from reattach.testing import ModelRemote, RemoteMachine, load_profile
+from reattach.runtime.simulation.remotes import MARKER_LIST
+from reattach.testing import ModelRemote, PropertyBroken, RemoteMachine, load_profile
 from tests.testing.making import model
 
 
@@ -48,6 +50,31 @@ def test_a_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REATTACH_PROFILE", "nightly")
     with pytest.raises(ConfigError, match=r"nightly: no such profile \(known: dev, ci, deep\)"):
         load_profile()
+
+
+@pytest.mark.parametrize(("name", "shorter"), [("dev", False), ("ci", True), ("deep", True)])
+def test_which_profiles_make_a_failure_shorter(name: str, shorter: bool) -> None:
+    load_profile(name)
+    assert settings.default is not None
+    assert (Phase.shrink in settings.default.phases) is shorter
+    assert {Phase.explicit, Phase.reuse, Phase.generate} <= set(settings.default.phases)
+
+
+def test_under_dev_a_search_ends_with_the_first_failure() -> None:
+    load_profile("dev")
+    made: list[ModelRemote] = []
+
+    class Late(RemoteMachine):
+        def make_remote(self) -> ModelRemote:
+            made.append(ModelRemote(MARKER_LIST, shows_within_ms=40))
+            return made[-1]
+
+    assert settings.default is not None
+    with pytest.raises(PropertyBroken, match="accepted twice"):
+        run_state_machine_as_test(Late, settings=settings(settings.default, derandomize=True, database=None))
+    # The last one is the replay that is shown; nothing else runs after a failure.
+    twice = [any(n > 1 for n in Counter(run.marker for run in each.runs).values()) for each in made]
+    assert twice.index(True) >= len(twice) - 2
 
 
 def test_under_ci_two_runs_are_one_run() -> None:
