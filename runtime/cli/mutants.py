@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from reattach.runtime.cli.files import check_writable, write_text
+
 COLUMNS = ("name", "killed", "by", "depth", "seconds")
 
 
@@ -30,6 +32,7 @@ def command(
     from reattach.runtime.mutants.mutant import Verdict
 
     chosen = running.chosen(names or ())
+    check_writable("--json", json_file)
     # The page goes to standard output alone.
     console = Console(stderr=document)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -50,5 +53,5 @@ def command(
         console.print(table)
     console.print(f"{len(verdicts) - len(survivors)} of {len(verdicts)} killed", highlight=False)
     if json_file is not None:
-        json_file.write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n", encoding="utf-8")
+        write_text("--json", json_file, json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
     return 1 if survivors else 0

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from typing import Any, Final
@@ -12,6 +12,7 @@ from reattach.runtime.explore.runs import UNITS, named, scenario
 from reattach.runtime.explore.scenario import Scenario
 from reattach.runtime.explore.search import search
 from reattach.runtime.explore.timeline import timeline
+from reattach.runtime.workers import pool_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,15 @@ class Explored:
     def good(self) -> bool:
         return self.complete and not self.violations and not self.stuck
 
+    @property
+    def verdict(self) -> str:
+        return "ok" if self.good else "VIOLATED" if self.violations else "STUCK" if self.stuck else CUT_OFF
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
+CUT_OFF: Final = "cut off"
 TOLD_EVERY_S: Final = 0.5
 REMOTES: Final = ("status-only", "marker-last", "marker-list", "deduplicating", "fenceable", "handle-only")
 _MARKED: Final = ("marker-list", "marker-last")
@@ -142,11 +148,9 @@ def run_all(
         The results in the order of `runs`.
     """
     results: dict[int, Explored] = {}
-    # Fresh interpreters: a fork would take a debugger's or a coverage tool's tracing along.
-    fresh = get_context("spawn")
-    counts: Any = fresh.Array("Q", len(runs))
+    counts: Any = get_context("spawn").Array("Q", len(runs))
     workers = min(len(runs), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_share, initargs=(counts,)) as pool:
+    with pool_of(workers, _share, counts) as pool:
         futures = {pool.submit(_counted, number, bounds, states_max): number for number, bounds in enumerate(runs)}
         pending = set(futures)
         while pending:
@@ -179,13 +183,12 @@ def _counted(number: int, bounds: Bounds, states_max: int) -> Explored:
 def rows(results: Sequence[Explored]) -> Iterator[tuple[str, ...]]:
     """The table's cells."""
     for one in results:
-        state = "ok" if one.good else "VIOLATED" if one.violations else "STUCK" if one.stuck else "cut off"
         yield (
             one.remote,
             *(str(n) for n in (one.turns, one.crashes, one.checkpoints, one.losses, one.zombies)),
-            one.also,
+            one.also or "-",
             f"{one.states:,}",
             f"{one.edges:,}",
             f"{one.seconds:.1f}",
-            state,
+            one.verdict,
         )

@@ -1,13 +1,13 @@
 """Trying mutants side by side, and telling what came of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import as_completed
 from typing import Final, TypeVar
 
 from reattach.models.errors import ConfigError
 from reattach.runtime.mutants.catalogue import MUTANTS
 from reattach.runtime.mutants.mutant import Verdict, control, judge
+from reattach.runtime.workers import pool_of
 
 PROCESSES: Final = 2
 CONTROL_STATES: Final = 5_000
@@ -54,8 +54,8 @@ def spare_all(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _each(function: Callable[[str], _T], names: Sequence[str], done: Callable[[_T], None]) -> list[_T]:
     results: dict[str, _T] = {}
-    # Fresh interpreters: a fault is put into the modules of the process that tries it.
-    with ProcessPoolExecutor(min(PROCESSES, len(names)), mp_context=get_context("spawn")) as pool:
+    # Processes: a fault is put into the modules of the one that tries it.
+    with pool_of(min(PROCESSES, len(names))) as pool:
         futures = {pool.submit(function, name): name for name in names}
         for future in as_completed(futures):
             results[futures[future]] = future.result()

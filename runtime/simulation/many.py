@@ -5,14 +5,11 @@ counted up from the first, so that what came of one can be had again without the
 comes of all does not depend on how many processes share the work.
 """
 
-import os
 import shlex
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from threading import Thread
 from typing import Final
 
 from reattach.models.errors import ConfigError
@@ -21,6 +18,7 @@ from reattach.runtime.simulation.faults import faults_of
 from reattach.runtime.simulation.remotes import REMOTES
 from reattach.runtime.simulation.report import Report
 from reattach.runtime.simulation.world import World
+from reattach.runtime.workers import pool_of
 
 WORLD_CALLS_MAX: Final = 1_000
 AHEAD: Final = 4
@@ -99,30 +97,13 @@ def run_all(plan: Plan, jobs: int, done: Callable[[Report], None]) -> list[Repor
 
 
 def _side_by_side(worlds: list[Plan], jobs: int, take: Callable[[int, Report], None]) -> None:
-    # Fresh interpreters: a fork would take a debugger's or a coverage tool's tracing along.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    with pool_of(jobs) as pool:
         left = iter(enumerate(worlds))
         running: dict[Future[Report], int] = {}
-        try:
-            while True:
-                for number, one in islice(left, AHEAD * jobs - len(running)):
-                    running[pool.submit(run_one, one)] = number
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    take(running.pop(future), future.result())
-        finally:
-            # Whoever stops us does not want to wait for what has not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    Thread(target=watch, daemon=True).start()
+        while True:
+            for number, one in islice(left, AHEAD * jobs - len(running)):
+                running[pool.submit(run_one, one)] = number
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                take(running.pop(future), future.result())

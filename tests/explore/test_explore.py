@@ -1,6 +1,7 @@
 """The exhaustive search of the shipped code: it visits everything, finds nothing, and can find."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from reattach.fsm import table
 from reattach.models.lifecycle import Leaf
 from reattach.runtime.cli.main import main
+from reattach.runtime.explore import default
 from reattach.runtime.explore.also import ALSO
 from reattach.runtime.explore.default import DEFAULT, REMOTES, Bounds, Explored, run, run_all
+from tests.stopping import STOPS, begun, ended
 
 REQUIRED = {
     *((remote, 1, 2, 2, 2, 0) for remote in REMOTES),
@@ -95,6 +98,96 @@ def test_an_unknown_remote_is_one_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_an_unknown_addition_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", "--remote", "status-only", "--also", "nonsense"]) == 2
     assert "known: questions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--turns", "--crashes", "--checkpoints", "--losses", "--zombies", "--also"])
+def test_a_bound_needs_a_remote(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", option, "cancel" if option == "--also" else "1"]) == 2
+    assert capsys.readouterr().err == f"error: {option}: needs --remote\n"
+
+
+def test_an_empty_remote_is_no_remote(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", "--remote", ""]) == 2
+    assert capsys.readouterr().err.startswith("error: --remote '': no such model remote (known: status-only")
+
+
+def test_bounds_that_are_not_given_are_as_the_help_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Bounds, ...]] = []
+
+    def run_all(runs: tuple[Bounds, ...], *_: object) -> list[Explored]:
+        asked.append(runs)
+        return []
+
+    monkeypatch.setattr(default, "run_all", run_all)
+    assert main(["explore", "--remote", "fenceable"]) == 0
+    assert main(["explore", "--remote", "fenceable", "--crashes", "0", "--zombies", "1"]) == 0
+    assert main(["explore"]) == 0
+    assert asked == [
+        (Bounds("fenceable", 1, 2, 2, 2, 0, ""),),
+        (Bounds("fenceable", 1, 0, 2, 2, 1, ""),),
+        DEFAULT,
+    ]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(default, "run_all", lambda *_: pytest.fail("it searches"))
+    file = tmp_path / "no" / "such"
+    assert main(["explore", "--json", str(file)]) == 2
+    assert capsys.readouterr().err == f"error: --json: {file}: cannot be written: No such file or directory\n"
+
+
+def test_a_file_gets_each_row_once_under_its_names(capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = ["--crashes", "0", "--checkpoints", "0", "--losses", "0"]
+    assert main(["explore", "--remote", "status-only", *bounds]) == 0
+    names, row, summary = capsys.readouterr().out.splitlines()
+    told = dict(zip(names.split(" "), row.split(" "), strict=True))
+    assert (told["remote"], told["crashes"], told["also"], told["verdict"]) == ("status-only", "0", "-", "ok")
+    assert summary == f"{told['states']} states, 0 violations, 0 stuck"
+
+
+def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    bounds = ["--crashes", "0", "--checkpoints", "0", "--losses", "0"]
+    assert main(["explore", "--remote", "status-only", *bounds]) == 0
+    shown = capsys.readouterr().out
+    assert "Every reachable world" in shown
+    assert "verdict" in shown
+    assert shown.count("status-only") == 1
+
+
+def test_what_was_cut_off_is_counted_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", "--remote", "status-only", "--states-max", "500"]) == 1
+    *_, row, summary = capsys.readouterr().out.splitlines()
+    assert row.endswith(" cut off")
+    assert summary.endswith(" states, 0 violations, 0 stuck, 1 cut off")
+
+
+# So much that it does not end by itself.
+ENDLESS = [
+    "--remote",
+    "marker-list",
+    "--turns",
+    "2",
+    "--crashes",
+    "4",
+    "--checkpoints",
+    "4",
+    "--losses",
+    "4",
+    "--zombies",
+    "2",
+]
+
+
+@pytest.mark.parametrize(("how", "code"), STOPS)
+def test_a_search_that_is_stopped_leaves_nobody_behind(how: signal.Signals, code: int) -> None:
+    with begun(["explore", "--remote", "marker-list", *ENDLESS], rb"exploring, [1-9]") as process:
+        process.send_signal(how)
+        ended(process, code)
 
 
 def test_states_are_told_while_a_run_goes_on() -> None:

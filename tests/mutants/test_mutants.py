@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from reattach.runtime.mutants.catalogue import MUTANTS
 from reattach.runtime.mutants.mutant import Verdict, where
 from reattach.runtime.mutants.patching import attribute, item, swap, together
 from tests.packaging.layers import ROOT
+from tests.stopping import STOPS, begun, ended
 
 PAGE = ROOT / "docs" / "mutants.md"
 REMEDY = "run: reattach mutants --document > docs/mutants.md"
@@ -184,3 +186,19 @@ def test_a_survivor_is_a_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_a_name_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutants", "no-such"]) == 2
     assert "no-such: no such mutant (known: no-probe" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "try_all", lambda *_: pytest.fail("it tries"))
+    file = tmp_path / "no" / "such"
+    assert main(["mutants", "--json", str(file)]) == 2
+    assert capsys.readouterr().err == f"error: --json: {file}: cannot be written: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("how", "code"), STOPS)
+def test_trials_that_are_stopped_leave_nobody_behind(how: signal.Signals, code: int) -> None:
+    with begun(["mutants"], rb"[1-9]\d*/%d" % len(NAMES)) as process:
+        process.send_signal(how)
+        ended(process, code)
