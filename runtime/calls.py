@@ -21,12 +21,6 @@ from reattach.models.policy import Policy
 Tell = Callable[[Answered], None]
 
 
-def answer_without_sending(effect: Submit | Respond, cause: str) -> Answered:
-    """The answer to a send whose time was over before it could leave."""
-    kind = events.SubmitAnswered if isinstance(effect, Submit) else events.RespondAnswered
-    return kind(effect.ident, answers.NotSent(cause))
-
-
 async def perform(adapter: Adapter, effect: RemoteEffect, inv: Invocation, policy: Policy, tell: Tell) -> Answered:
     """Carry out one request.
 

@@ -29,7 +29,8 @@ from reattach.models.effects import RemoteEffect, Respond, Submit, Watch
 from reattach.models.errors import ReattachError
 from reattach.models.events import Answered, Progressed, WatchEnded
 from reattach.models.invocation import Invocation
-from reattach.runtime.calls import answer_without_sending, perform
+from reattach.runtime.calls import perform
+from reattach.runtime.facts import not_sent
 from reattach.runtime.streams import follow
 
 CLOSE_TIMEOUT_S: Final = 15.0
@@ -259,7 +260,7 @@ class Executor:
     async def _request(self, order: Order) -> None:
         key, effect = order.key, order.effect
         if isinstance(effect, Submit | Respond) and _too_late(order.until, effect.not_after_ms):
-            self._tell(key, answer_without_sending(effect, "its time to be sent was over before its turn came"))
+            self._tell(key, not_sent(effect, "its time to be sent was over before its turn came"))
             return
         config = self._agents[order.invocation.request.agent]
         adapter = self._adapters[config.name]

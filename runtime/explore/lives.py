@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from reattach.fsm.env import Env
 from reattach.fsm.thread import ThreadStep, step_thread
-from reattach.models.answers import Unknown
 from reattach.models.effects import (
     Cancel,
     Count,
@@ -39,6 +38,7 @@ from reattach.runtime.explore.checks import check_outcome, check_step, said_of
 from reattach.runtime.explore.scenario import Scenario, Violation
 from reattach.runtime.explore.strangers import welcome
 from reattach.runtime.explore.world import Life, Post, Read, Said, Snapshot
+from reattach.runtime.facts import doubt
 from reattach.runtime.simulation.remotes import Memory
 
 STRANGERS_MAX = 1
@@ -107,7 +107,7 @@ class Lives:
         kept = self._kept.get(key)
         if kept is None:
             assert life.read is not None
-            answer = _nothing(life.read)
+            answer = doubt(life.read.effect, "no answer")
             kept = self._keep(key, (life, (hear(life._replace(read=None), answer, self.reduce), answer)))
         given: tuple[Life, Answered] = kept[1]
         return given
@@ -220,7 +220,6 @@ class Lives:
                 return memory, CancelAnswered(ident, answer)
             case Watch(ident):
                 return memory, WatchEnded(ident, "the stream ended")
-        raise NotImplementedError(type(read.effect).__name__)
 
 
 def hear(life: Life, answer: Answered, reduce: bool = False) -> Life:
@@ -243,16 +242,3 @@ def tidy(life: Life, reduce: bool = False) -> Life:
     if read is life.read and hold is life.hold and inbox is life.inbox:
         return life
     return life._replace(read=read, inbox=inbox, hold=hold)
-
-
-def _nothing(read: Read) -> Answered:
-    match read.effect:
-        case Probe(ident):
-            return ProbeAnswered(ident, Unknown("no answer"))
-        case Fetch(ident):
-            return FetchAnswered(ident, Unknown("no answer"))
-        case Cancel(ident):
-            return CancelAnswered(ident, Unknown("no answer"))
-        case Watch(ident):
-            return WatchEnded(ident, "connection lost")
-    raise NotImplementedError(type(read.effect).__name__)

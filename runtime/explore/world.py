@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from reattach.models.effects import RemoteEffect
+from reattach.models.effects import Cancel, Fetch, Probe, Watch
 from reattach.models.events import Answered, Ident
 from reattach.models.invocation import Invocation
 from reattach.models.thread import ThreadState
@@ -14,7 +14,7 @@ Said = tuple[str, int, str, bytes, str, str]  # id, generation, status, result, 
 class Read(NamedTuple):
     """A repeatable request under way; a newer one replaces it."""
 
-    effect: RemoteEffect
+    effect: Probe | Fetch | Cancel | Watch
     inv: Invocation
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from reattach.models.answers import NotSent, Occupied, SubmitAnswer, Unknown, Unresolved
+from reattach.models.answers import NotSent, Occupied, SubmitAnswer, Unresolved
 from reattach.models.effects import Cancel, Fence, Fetch, Probe, RemoteEffect, Respond, Submit, Watch
 from reattach.models.events import (
     Answered,
@@ -26,11 +26,13 @@ from reattach.models.events import (
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Policy, Terms
 from reattach.runtime.driver import Key
+from reattach.runtime.facts import doubt
 from reattach.runtime.simulation.clock import Clock
 from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.server import Server
 
 LATENCY_MS = (1, 20)
+Read = Probe | Fetch | Cancel | Fence
 Posted = Callable[[Ident, SubmitAnswer], Answered]
 
 
@@ -111,23 +113,23 @@ class Network:
             del self._reads[sender, key]
             self._deliver(sender, key, WatchEnded(ident, "the stream ended"))
 
-    def _read(self, sender: Sender, key: Key, effect: RemoteEffect, inv: Invocation) -> None:
+    def _read(self, sender: Sender, key: Key, effect: Read, inv: Invocation) -> None:
         policy = self.terms[key[0]].policy
         limit_ms = self.clock.now_ms + _limit_ms(effect, policy)
         self._reads[sender, key] = effect
         if self.mishaps.strikes("lose"):
             if self.chance.happens(0.5):
                 self.clock.at(self._soon(), self._serve, key, effect, inv)
-            self.clock.at(limit_ms, self._answer, sender, key, effect, _nothing(effect))
+            self.clock.at(limit_ms, self._answer, sender, key, effect, doubt(effect, "no answer"))
         else:
             arrives = self._late(limit_ms) if self.mishaps.strikes("delay") else self._soon()
             self.clock.at(arrives, self._exchange, sender, key, effect, inv)
 
-    def _exchange(self, sender: Sender, key: Key, effect: RemoteEffect, inv: Invocation) -> None:
+    def _exchange(self, sender: Sender, key: Key, effect: Read, inv: Invocation) -> None:
         """A read reaches the server; its answer sets out."""
         self.clock.at(self._soon(), self._answer, sender, key, effect, self._serve(key, effect, inv))
 
-    def _serve(self, key: Key, effect: RemoteEffect, inv: Invocation) -> Answered:
+    def _serve(self, key: Key, effect: Read, inv: Invocation) -> Answered:
         server = self.servers[key[0]]
         match effect:
             case Probe(ident):
@@ -138,9 +140,8 @@ class Network:
                 return CancelAnswered(ident, server.cancel(key, inv))
             case Fence(ident):
                 return FenceAnswered(ident, server.fence(key, inv))
-        raise NotImplementedError(type(effect).__name__)
 
-    def _answer(self, sender: Sender, key: Key, effect: RemoteEffect, answer: Answered) -> None:
+    def _answer(self, sender: Sender, key: Key, effect: Read, answer: Answered) -> None:
         replaced = self._reads.get((sender, key)) is not effect
         if not replaced:
             del self._reads[sender, key]
@@ -228,21 +229,7 @@ class Network:
         return self.chance.between(self.clock.now_ms, limit_ms)
 
 
-def _limit_ms(effect: RemoteEffect, policy: Policy) -> int:
+def _limit_ms(effect: Read, policy: Policy) -> int:
     if isinstance(effect, Probe):
         return policy.probe_timeout_ms
     return policy.fetch_timeout_ms if isinstance(effect, Fetch) else policy.submit_timeout_ms
-
-
-def _nothing(effect: RemoteEffect) -> Answered:
-    unknown = Unknown("no answer")
-    match effect:
-        case Probe(ident):
-            return ProbeAnswered(ident, unknown)
-        case Fetch(ident):
-            return FetchAnswered(ident, unknown)
-        case Cancel(ident):
-            return CancelAnswered(ident, unknown)
-        case Fence(ident):
-            return FenceAnswered(ident, unknown)
-    raise NotImplementedError(type(effect).__name__)

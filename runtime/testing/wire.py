@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reattach.models import events
-from reattach.models.answers import NotSent, Refused, Unknown, Unresolved
-from reattach.models.effects import Cancel, Fence, Fetch, Probe, RemoteEffect, Respond, Submit, Watch
+from reattach.models.answers import Refused
+from reattach.models.effects import Fetch, Probe, RemoteEffect, Respond, Submit, Watch
 from reattach.models.events import Answered
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.runtime.driver import Key
+from reattach.runtime.facts import doubt, not_sent, send_answered
 from reattach.runtime.testing.life import Life
 from reattach.runtime.testing.remote import Facts, RemoteUnderTest
 from reattach.runtime.testing.story import short
@@ -138,15 +139,15 @@ class Wire:
     def not_sent(self, x: Exchange, cause: str = "connection refused") -> None:
         """Provably nothing has left."""
         self.tell(f"not sent: {x}")
-        kind = events.SubmitAnswered if isinstance(x.effect, Submit) else events.RespondAnswered
-        self._tell_sender(x, (kind(x.effect.ident, NotSent(cause)),))
+        assert isinstance(x.effect, Submit | Respond)
+        self._tell_sender(x, (not_sent(x.effect, cause),))
         self.exchanges.remove(x)
 
     def refuse(self, x: Exchange) -> None:
         """The remote is too busy to take a POST, and says so."""
-        kind = events.SubmitAnswered if isinstance(x.effect, Submit) else events.RespondAnswered
+        assert isinstance(x.effect, Submit | Respond)
         x.step += 1
-        x.facts = (kind(x.effect.ident, BUSY),)
+        x.facts = (send_answered(x.effect, BUSY),)
         self.tell(f"refused by the remote: {x}")
 
     def hear_again(self, life: Life, which: int) -> None:
@@ -216,23 +217,3 @@ def handle_in(x: Exchange) -> str:
         if isinstance(event, events.SubmitAnswered):
             return getattr(event.answer, "handle", "")
     return ""
-
-
-def doubt(effect: RemoteEffect, cause: str) -> Answered:
-    """What a sender is told who will have no answer."""
-    ident = effect.ident
-    match effect:
-        case Submit():
-            return events.SubmitAnswered(ident, Unresolved(cause))
-        case Respond():
-            return events.RespondAnswered(ident, Unresolved(cause))
-        case Probe():
-            return events.ProbeAnswered(ident, Unknown(cause))
-        case Fetch():
-            return events.FetchAnswered(ident, Unknown(cause))
-        case Fence():
-            return events.FenceAnswered(ident, Unknown(cause))
-        case Cancel():
-            return events.CancelAnswered(ident, Unknown(cause))
-        case Watch():
-            return events.WatchEnded(ident, cause)
