@@ -91,6 +91,11 @@ class Capabilities:
     key_lifetime_ms: int | None = None
     responds: bool = False
 
+    @property
+    def blind(self) -> bool:
+        """That a call is not known can never be proven, and no key makes a second POST harmless."""
+        return self.absence is Absence.NEVER and self.deduplication is Deduplication.NONE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -196,8 +201,7 @@ def _check_promises(capabilities: Capabilities, policy: Policy) -> None:
             "retention_ms: this protocol does not say how long the remote remembers a run; "
             "set retention_ms to what your deployment keeps"
         )
-    blind = capabilities.absence is Absence.NEVER and capabilities.deduplication is Deduplication.NONE
-    if blind and policy.submit_after is not SubmitAfter.CHECKPOINT:
+    if capabilities.blind and policy.submit_after is not SubmitAfter.CHECKPOINT:
         raise ConfigError(
             "submit_after: this remote can never prove that it does not know a call; set submit_after = 'checkpoint'"
         )

@@ -1,14 +1,13 @@
 """The scenarios of the default run."""
 
-from dataclasses import replace
 from typing import Any
 
 from reattach.models.events import Requested, ThreadEvent
-from reattach.models.policy import Absence, Policy, SubmitAfter, Terms
+from reattach.models.policy import Policy, Terms
 from reattach.models.request import Request
 from reattach.runtime.explore.scenario import START_MS, Scenario
 from reattach.runtime.explore.world import Left
-from reattach.runtime.simulation.remotes import REMOTES, Remote
+from reattach.runtime.simulation.remotes import REMOTES, Remote, policy_for
 
 FAR = 10**9
 UNITS = Policy(
@@ -52,15 +51,13 @@ def scenario(
     **more: Any,
 ) -> Scenario:
     """One scenario with small numbers; `then` comes behind the requests."""
-    if remote.capabilities.absence is Absence.NEVER:
-        policy = replace(policy, submit_after=SubmitAfter.CHECKPOINT)
     if script is None:
         thread = {"thread_id": "T"} if turns > 1 else {}
         script = (*(request("abcdef"[n], turn=n + 1, **thread) for n in range(turns)), *then)
     return Scenario(
         f"{remote.name}/{turns}",
         remote,
-        Terms(remote.capabilities, policy),
+        Terms(remote.capabilities, policy_for(remote.capabilities, policy)),
         script,
         Left(crashes, checkpoints, losses, zombies),
         **more,

@@ -29,8 +29,8 @@ from reattach.runtime.simulation.ledger import Broken, Ledger, name_of
 from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.people import People
-from reattach.runtime.simulation.remotes import ALIVE, end
-from reattach.runtime.simulation.server import NOTHING, Server, number_of
+from reattach.runtime.simulation.remotes import ALIVE, end, number_of
+from reattach.runtime.simulation.server import NOTHING, Server
 from reattach.runtime.simulation.source import Line, Source
 
 SETTLE_MS: Final = 3_600_000

@@ -8,7 +8,7 @@ second turn on every POST that reaches it, whatever runs there.
 What a network does to the messages is not known here (`moves`, `network`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reattach.models.answers import (
@@ -32,7 +32,7 @@ from reattach.models.answers import (
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence
+from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence, Policy, SubmitAfter
 
 ALIVE = (Phase.RUNNING, Phase.AWAITING_INPUT)
 
@@ -85,7 +85,7 @@ class Remote:
         if self.capabilities.deduplication is Deduplication.KEY:
             for number, turn in enumerate(memory.turns):
                 if turn.marker == marker:
-                    return memory, Accepted(_handle(number))
+                    return memory, Accepted(handle_for(number))
         if thread in memory.fenced:
             return memory, Occupied("fenced")
         if self.exclusive and any(t.thread == thread and t.phase in ALIVE for t in memory.turns):
@@ -93,7 +93,7 @@ class Remote:
         # A fence is placed by the same means as a run: what it rests on is shown at once.
         hidden = 0 if self.capabilities.absence is Absence.BY_FENCE else hidden_until_ms
         turn = Turn(marker, thread, Phase.RUNNING, hidden)
-        return memory._replace(turns=(*memory.turns, turn)), Accepted(_handle(len(memory.turns)))
+        return memory._replace(turns=(*memory.turns, turn)), Accepted(handle_for(len(memory.turns)))
 
     def create(self, memory: Memory, inv: Invocation) -> tuple[Memory, bool]:
         """Make the thread of this attempt; True for the one that made it."""
@@ -116,7 +116,7 @@ class Remote:
         if self.capabilities.evidence is Evidence.HANDLE_ONLY:
             if not inv.handle:
                 return Unknown("no way to ask without a handle", final=True)
-            number = int(inv.handle[1:])
+            number = number_of(inv.handle)
             turn = memory.turns[number]
             return Absent() if turn.hidden_until_ms else _present(number, turn)
         thread, marker = self.thread(inv), marker_of(inv.id, inv.generation)
@@ -138,7 +138,7 @@ class Remote:
             return Gone()
         if found.phase is not Phase.COMPLETED:
             return NotReady()
-        turn = memory.turns[int(found.handle[1:])]
+        turn = memory.turns[number_of(found.handle)]
         return Result(result_of(turn.marker))
 
     def cancel(self, memory: Memory, inv: Invocation) -> tuple[Memory, CancelAnswer]:
@@ -150,7 +150,7 @@ class Remote:
             return memory, Unknown("not found")
         if found.phase not in ALIVE:
             return memory, Confirmed()
-        number = int(found.handle[1:])
+        number = number_of(found.handle)
         return end(memory, number, Phase.CANCELLED), Confirmed()
 
     def thread(self, inv: Invocation) -> str:
@@ -172,13 +172,24 @@ def reveal(memory: Memory, number: int) -> Memory:
     return memory._replace(turns=tuple(turns))
 
 
+def policy_for(capabilities: Capabilities, policy: Policy) -> Policy:
+    """The same policy, with each POST written ahead where the capabilities leave no other way."""
+    return replace(policy, submit_after=SubmitAfter.CHECKPOINT) if capabilities.blind else policy
+
+
 def result_of(marker: str) -> bytes:
     """The result of a turn names the turn, so that a wrong attribution shows."""
     return f'"{marker}"'.encode()
 
 
-def _handle(number: int) -> str:
+def handle_for(number: int) -> str:
+    """The remote's name for the run of this turn."""
     return f"r{number}"
+
+
+def number_of(handle: str) -> int:
+    """The number of the turn that a handle names."""
+    return int(handle[1:])
 
 
 def _present(number: int, turn: Turn, inline: bool = False) -> Present:
@@ -186,7 +197,7 @@ def _present(number: int, turn: Turn, inline: bool = False) -> Present:
     if turn.phase is Phase.FAILED:
         failure = Failure(FailureCode.REMOTE_FAILED, "the run failed", RemoteFate.ENDED, retryable=True)
     result = result_of(turn.marker) if inline and turn.phase is Phase.COMPLETED else None
-    return Present(turn.phase, _handle(number), result, failure)
+    return Present(turn.phase, handle_for(number), result, failure)
 
 
 _LONG_MS = 10**9

@@ -26,7 +26,7 @@ from reattach.runtime.driver import Key
 from reattach.runtime.simulation.clock import Clock
 from reattach.runtime.simulation.ledger import Ledger
 from reattach.runtime.simulation.mishaps import Mishaps
-from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, end, reveal
+from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, end, number_of, reveal
 
 BUSY = Refused(Failure(FailureCode.REJECTED, "too many requests", RemoteFate.NONE, retryable=True), 50)
 CLOSED = Refused(Failure(FailureCode.REJECTED, "this question is not open", RemoteFate.RUNNING))
@@ -190,8 +190,3 @@ class Server:
     def _remember(self, key: Key, memory: Memory) -> None:
         if memory is not NOTHING:
             self.threads[key] = memory
-
-
-def number_of(handle: str) -> int:
-    """The number of the turn that a handle names."""
-    return int(handle[1:])

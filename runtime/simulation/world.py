@@ -17,7 +17,7 @@ from typing import Final
 from reattach.models.events import CancelOrdered, Requested
 from reattach.models.identity import request_key
 from reattach.models.journal import JournalEntry
-from reattach.models.policy import Absence, CancelKind, Evidence, Policy, StreamKind, SubmitAfter, Terms
+from reattach.models.policy import CancelKind, Evidence, Policy, StreamKind, Terms
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
 from reattach.runtime.simulation.chance import Chance
@@ -29,7 +29,7 @@ from reattach.runtime.simulation.ledger import Broken, Ledger
 from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.people import People
-from reattach.runtime.simulation.remotes import REMOTES, Remote
+from reattach.runtime.simulation.remotes import REMOTES, Remote, policy_for
 from reattach.runtime.simulation.report import Report
 from reattach.runtime.simulation.server import Server
 from reattach.runtime.simulation.source import Line, Source
@@ -72,8 +72,7 @@ def terms_of(remote: Remote) -> Terms:
         cancel=CancelKind.CONFIRMED,
         responds=True,
     )
-    blind = capabilities.absence is Absence.NEVER
-    return Terms(capabilities, replace(POLICY, submit_after=SubmitAfter.CHECKPOINT) if blind else POLICY)
+    return Terms(capabilities, policy_for(capabilities, POLICY))
 
 
 class World:

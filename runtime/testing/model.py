@@ -6,16 +6,25 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reattach.models import events
-from reattach.models.answers import Accepted, FenceAnswer, Occupied, Phase, Present, ProbeAnswer, Refused, SubmitAnswer
+from reattach.models.answers import Accepted, FenceAnswer, Occupied, Phase, Present, ProbeAnswer, SubmitAnswer
 from reattach.models.effects import Cancel, Fence, Fetch, Probe, RemoteEffect, Respond, Submit, Watch
 from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import Absence, Deduplication, Policy, SubmitAfter, Terms
+from reattach.models.policy import Policy, Terms
 from reattach.models.request import Request
 from reattach.runtime.simulation.ledger import name_of
-from reattach.runtime.simulation.remotes import ALIVE, Memory, Remote, Turn, result_of, reveal
+from reattach.runtime.simulation.remotes import (
+    ALIVE,
+    Memory,
+    Remote,
+    handle_for,
+    number_of,
+    policy_for,
+    result_of,
+    reveal,
+)
 from reattach.runtime.simulation.remotes import end as ended
+from reattach.runtime.simulation.server import CLOSED, FORGOTTEN
 from reattach.runtime.testing.remote import Facts, RemoteUnderTest
 
 # Every span is one unit, or a few: what can only happen on a limit then happens often.
@@ -40,8 +49,6 @@ UNIT_POLICY: Final = Policy(
     retention_ms=3_000,
     tombstone_ttl_ms=6_000,
 )
-_FORGOTTEN: Final = Turn("", "", Phase.COMPLETED, 2**62)
-_CLOSED: Final = Refused(Failure(FailureCode.REJECTED, "this question is not open", RemoteFate.RUNNING))
 
 
 @dataclass(frozen=True)
@@ -74,11 +81,8 @@ class ModelRemote(RemoteUnderTest):
                 f"not {given!r:.60} ({type(given).__name__})"
             )
         able = remote.capabilities
-        if policy is None:
-            blind = able.absence is Absence.NEVER and able.deduplication is Deduplication.NONE
-            policy = replace(UNIT_POLICY, submit_after=SubmitAfter.CHECKPOINT) if blind else UNIT_POLICY
         self.remote = remote
-        self.terms = Terms(able, policy)
+        self.terms = Terms(able, policy or policy_for(able, UNIT_POLICY))
         self.memory = Memory()
         self.runs: list[_Run] = []
         self.now_ms = 0
@@ -119,7 +123,7 @@ class ModelRemote(RemoteUnderTest):
         return result == result_of(marker_of(request.invocation_id, generation))
 
     def handle_of(self, marker: str) -> str:
-        return next((f"r{n}" for n, turn in enumerate(self.memory.turns) if turn.marker == marker), "")
+        return next((handle_for(n) for n, turn in enumerate(self.memory.turns) if turn.marker == marker), "")
 
     def remembers(self, marker: str) -> bool | None:
         if not self.remote.history:
@@ -162,7 +166,7 @@ class ModelRemote(RemoteUnderTest):
 
     def hidden(self) -> list[int]:
         """Runs that were accepted and are not shown yet."""
-        return [n for n, turn in enumerate(self.memory.turns) if 0 < turn.hidden_until_ms != _FORGOTTEN.hidden_until_ms]
+        return [n for n, turn in enumerate(self.memory.turns) if 0 < turn.hidden_until_ms != FORGOTTEN.hidden_until_ms]
 
     def old(self) -> list[int]:
         """Runs that have ended, and that the remote has promised to remember no longer."""
@@ -172,7 +176,7 @@ class ModelRemote(RemoteUnderTest):
         return [
             n
             for n, turn in enumerate(self.memory.turns)
-            if turn is not _FORGOTTEN
+            if turn is not FORGOTTEN
             and turn.phase not in ALIVE
             and self.now_ms >= self.runs[n].accepted_at_ms + promised
         ]
@@ -188,7 +192,7 @@ class ModelRemote(RemoteUnderTest):
 
     def forget(self, number: int) -> None:
         turns = list(self.memory.turns)
-        turns[number] = _FORGOTTEN
+        turns[number] = FORGOTTEN
         self.memory = self.memory._replace(turns=tuple(turns))
 
     def _end_all(self, phases: tuple[Phase, ...]) -> None:
@@ -198,7 +202,7 @@ class ModelRemote(RemoteUnderTest):
 
     def _probe(self, inv: Invocation) -> ProbeAnswer:
         found = self.remote.probe(self.memory, inv)
-        number = int(found.handle[1:]) if isinstance(found, Present) else -1
+        number = number_of(found.handle) if isinstance(found, Present) else -1
         if isinstance(found, Present) and found.phase is Phase.AWAITING_INPUT:
             return replace(found, question_id=f"q{number}.{self._asked[number]}", question=b'"may I?"')
         if isinstance(found, Present) and found.failure is not None and number in self._for_good:
@@ -224,9 +228,9 @@ class ModelRemote(RemoteUnderTest):
         """Take whatever comes for an answer to the question that is open now."""
         found, response = self._probe(inv), inv.response
         if not isinstance(found, Present) or found.phase is not Phase.AWAITING_INPUT or response is None:
-            return _CLOSED
+            return CLOSED
         if response.question_id != found.question_id:
             text = f"the answer to {response.question_id} reached {inv.id} when {found.question_id} was open"
             self._seen.append(("wrong question", "", text))
-        self.end(int(found.handle[1:]), Phase.RUNNING)
+        self.end(number_of(found.handle), Phase.RUNNING)
         return Accepted(found.handle)

@@ -18,6 +18,7 @@ from reattach.models.policy import (
     SubmitAfter,
     Terms,
 )
+from reattach.runtime.simulation.remotes import policy_for
 
 
 def capabilities() -> SearchStrategy[Capabilities]:
@@ -69,11 +70,4 @@ def policies(draw: st.DrawFn) -> Policy:
 def terms(draw: st.DrawFn) -> Terms:
     """A policy together with capabilities that can keep it."""
     able, policy = draw(capabilities()), draw(policies())
-    if able.absence is Absence.NEVER and able.deduplication is Deduplication.NONE:
-        policy = _written_ahead(policy)
-    return Terms(able, policy)
-
-
-def _written_ahead(policy: Policy) -> Policy:
-    values = {field.name: getattr(policy, field.name) for field in fields(Policy)}
-    return Policy(**values | {"submit_after": SubmitAfter.CHECKPOINT})
+    return Terms(able, policy_for(able, policy))
