@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reattach.adapters import registry
 from reattach.adapters.contract import Variant, variants_of
@@ -36,6 +36,33 @@ _CANCEL: Final = {
     CancelKind.BEST_EFFORT: "asked for, and a probe tells",
     CancelKind.CONFIRMED: "confirmed by the remote",
 }
+
+
+class Promise(NamedTuple):
+    """What may be promised of the number of runs, and what follows a POST that may have been accepted."""
+
+    guarantee: str
+    lost_answer: str
+
+
+_PROMISES: Final[dict[Enum, Promise]] = {
+    Deduplication.KEY: Promise(
+        "one run, by the remote's own deduplication, within the key's lifetime",
+        "sent again under the same key",
+    ),
+    Absence.BY_FENCE: Promise(
+        "one run, proven: a slot that is closed takes no late POST",
+        "the slot is closed, then looked into: joined, or sent into the next slot",
+    ),
+    Absence.AFTER_QUIET: Promise(
+        "one run, if the remote shows what it accepted within the admission bound",
+        "asked about after the quiet time: joined, or sent again",
+    ),
+    Absence.NEVER: Promise(
+        "at most one run: where it cannot be told, people decide",
+        "parked as ambiguous, never sent again by itself",
+    ),
+}
 _WANTS: Final = "submit_after: "
 
 
@@ -61,7 +88,7 @@ class Described:
     def words(self) -> tuple[str, ...]:
         """One word for each of `WORDS`, as the capabilities have them."""
         if self.variant is None:
-            return (self.title, self.problem or "declares nothing without a configuration", *[""] * (len(WORDS) - 2))
+            return self._untold(len(WORDS))
         able = self.variant.capabilities
         return (
             self.title, able.deduplication.value, able.evidence.value, able.absence.value, able.stream.value,
@@ -71,30 +98,34 @@ class Described:
     def cells(self) -> tuple[str, ...]:
         """One cell for each of `HEADINGS`."""
         if self.variant is None:
-            return (self.title, self.problem or "declares nothing without a configuration", *[""] * (len(HEADINGS) - 2))
+            return self._untold(len(HEADINGS))
         able = self.variant.capabilities
-        needs = "; ".join(needs_of(self.variant))
+        told = promise(able)
         return (
-            self.title, guarantee(able), _EVIDENCE[able.evidence], lost_answer(able), _STREAM[able.stream],
-            _CANCEL[able.cancel], str(requests(able)), needs,
+            self.title, told.guarantee, _EVIDENCE[able.evidence], told.lost_answer, _STREAM[able.stream],
+            _CANCEL[able.cancel], str(requests(able)), "; ".join(needs_of(self.variant)),
         )  # fmt: skip
+
+    def _untold(self, places: int) -> tuple[str, ...]:
+        return (self.title, self.problem or "declares nothing without a configuration", *[""] * (places - 2))
 
     def to_json(self) -> dict[str, Any]:
         variant = self.variant
         if variant is None:
             return {"protocol": self.protocol, "adapter": self.module, "problem": self.problem}
-        told = dict(zip(HEADINGS[1:], self.cells()[1:], strict=True))
+        able = variant.capabilities
+        told = promise(able)
         return {
             "protocol": self.protocol,
             "adapter": self.module,
             "variant": variant.name,
-            "capabilities": _plain(variant.capabilities),
+            "capabilities": _plain(able),
             "options": dict(variant.options),
-            "requests": requests(variant.capabilities),
+            "requests": requests(able),
             "needs": needs_of(variant),
-            "guarantee": told["guarantee"],
-            "evidence": told["evidence"],
-            "lost_answer": told["when the POST's answer is lost"],
+            "guarantee": told.guarantee,
+            "evidence": _EVIDENCE[able.evidence],
+            "lost_answer": told.lost_answer,
         }
 
 
@@ -114,30 +145,9 @@ def described() -> Iterator[Described]:
             yield Described(protocol, module)
 
 
-def guarantee(able: Capabilities) -> str:
-    """Say what may be promised of the number of runs."""
-    if able.deduplication is Deduplication.KEY:
-        return "one run, by the remote's own deduplication, within the key's lifetime"
-    match able.absence:
-        case Absence.BY_FENCE:
-            return "one run, proven: a slot that is closed takes no late POST"
-        case Absence.AFTER_QUIET:
-            return "one run, if the remote shows what it accepted within the admission bound"
-        case Absence.NEVER:
-            return "at most one run: where it cannot be told, people decide"
-
-
-def lost_answer(able: Capabilities) -> str:
-    """Say what follows a POST that may have been accepted."""
-    if able.deduplication is Deduplication.KEY:
-        return "sent again under the same key"
-    match able.absence:
-        case Absence.BY_FENCE:
-            return "the slot is closed, then looked into: joined, or sent into the next slot"
-        case Absence.AFTER_QUIET:
-            return "asked about after the quiet time: joined, or sent again"
-        case Absence.NEVER:
-            return "parked as ambiguous, never sent again by itself"
+def promise(able: Capabilities) -> Promise:
+    """Say what the capabilities allow to be promised."""
+    return _PROMISES[able.deduplication if able.deduplication is Deduplication.KEY else able.absence]
 
 
 def requests(able: Capabilities) -> int:

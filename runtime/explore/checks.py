@@ -9,6 +9,7 @@ from reattach.models.outcomes import Outcome
 from reattach.runtime.explore.kinds import ANSWERS, GONE
 from reattach.runtime.explore.scenario import Violation
 from reattach.runtime.explore.world import Life, Said
+from reattach.runtime.invariants import no_wake_up, rank_fell
 from reattach.runtime.simulation.remotes import ALIVE, Memory, result_of
 
 _OVER: Final = ("ended", "cancelled")
@@ -17,22 +18,15 @@ _OVER: Final = ("ended", "cancelled")
 def check_step(result: ThreadStep) -> None:
     """What must hold after every step, whatever the world did."""
     for transition in result.transitions:
-        before, after = transition.before, transition.after
-        same = before is not None and before.id == after.id
-        if before and same and (after.generation, after.status.rank) < (before.generation, before.status.rank):
-            raise Violation("rank fell", f"{after.id}: {before.leaf.value} to {after.leaf.value}")
-        wrong = check_invocation(after)
+        fell = rank_fell(transition.before, transition.after)
+        if fell:
+            raise Violation("rank fell", fell)
+        wrong = check_invocation(transition.after)
         if wrong:
             raise Violation("bad record", wrong)
-    state = result.state
-    if state is None:
-        return
-    if state.active is not None and state.active.wake_at_ms <= 0:
-        raise Violation("no wake-up", state.active.leaf.value)
-    if state.drain is not None and state.drain.wake_at_ms <= 0:
-        raise Violation("no wake-up", "draining")
-    if state.queue and state.active is None and state.drain is None:
-        raise Violation("no wake-up", "a turn waits for a free thread")
+    asleep = "" if result.state is None else no_wake_up(result.state)
+    if asleep:
+        raise Violation("no wake-up", asleep)
 
 
 def said_of(outcome: Outcome) -> Said:

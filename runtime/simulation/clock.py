@@ -29,3 +29,8 @@ class Clock:
         self.now_ms, _, act, arguments = heapq.heappop(self._queue)
         act(*arguments)
         return True
+
+    def until(self, at_ms: int) -> None:
+        """Let everything happen that happens before then; the clock may stop at something a little later."""
+        while self.now_ms < at_ms and self.step():
+            pass

@@ -205,19 +205,15 @@ class World:
         written = len(self.source.lines)
         end = self.source.lines[-1].at_ms + GRACE_MS
         limit = end + SETTLE_MS
-        self._until(end)
+        self.clock.until(end)
         while (self.job.host is None or self.job.host.position < written) and self.clock.now_ms < limit:
-            self._until(self.clock.now_ms + GRACE_MS)
-
-    def _until(self, at_ms: int) -> None:
-        while self.clock.now_ms < at_ms and self.clock.step():
-            pass
+            self.clock.until(self.clock.now_ms + GRACE_MS)
 
     def _settle(self) -> tuple[str, ...]:
         """Let all calls end; returns those that did not within `SETTLE_MS`."""
         limit = self.clock.now_ms + SETTLE_MS
         while (left := self._left()) and self.clock.now_ms < limit:
-            self._until(self.clock.now_ms + GRACE_MS)
+            self.clock.until(self.clock.now_ms + GRACE_MS)
         return left
 
     def _left(self) -> tuple[str, ...]:

@@ -79,11 +79,8 @@ class Job:
         life.store(fact.key, applied)
         before = None if stored is None else decode_thread(stored)
         after = None if applied.stored is None else decode_thread(applied.stored)
-        orders = ", ".join(type(effect).__name__ for effect, _ in applied.orders)
         zombie = " (zombie)" if life.superseded else ""
-        self.tell(
-            f"{life.name}{zombie} takes {short(fact.event)} => {_where(after)}{'; orders ' * bool(orders)}{orders}"
-        )
+        self.tell(f"{life.name}{zombie} takes {short(fact.event)} => {_where(after)}{_ordered(applied)}")
         try:
             self.account.stepped(life, before, after, applied)
             for outcome in applied.outcomes:

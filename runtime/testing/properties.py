@@ -9,12 +9,13 @@ from typing import Final
 
 from reattach.models.effects import Submit
 from reattach.models.identity import marker_of
-from reattach.models.invocation import Invocation, check_invocation
+from reattach.models.invocation import check_invocation
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import FailureCode, NoticeKind, Outcome, RemoteFate
 from reattach.models.request import Request
 from reattach.models.thread import ThreadState, check_thread
 from reattach.runtime.driver import Applied
+from reattach.runtime.invariants import no_wake_up, rank_fell
 from reattach.runtime.testing.life import Life
 from reattach.runtime.testing.remote import RemoteUnderTest
 
@@ -54,8 +55,9 @@ class Account:
         """
         if after is not None:
             _check_state(after)
-        if before is not None and after is not None:
-            _check_rank(before.active, after.active)
+        fell = "" if before is None or after is None else rank_fell(before.active, after.active)
+        if fell:
+            raise Wrong("rank fell", fell)
         for effect, inv in applied.orders:
             if isinstance(effect, Submit):
                 self.markers[marker_of(inv.id, inv.generation)] = None
@@ -131,20 +133,9 @@ def _check_state(state: ThreadState) -> None:
         wrong = check_invocation(state.active)
         if wrong:
             raise Wrong("bad record", f"{state.active.id} in {state.active.leaf.value}: {wrong}")
-        if state.active.wake_at_ms <= 0:
-            raise Wrong("no wake-up", f"{state.active.id} in {state.active.leaf.value}")
-    elif state.drain is not None:
-        if state.drain.wake_at_ms <= 0:
-            raise Wrong("no wake-up", f"{state.drain.invocation.id} drains")
-    elif state.queue:
-        raise Wrong("no wake-up", f"{state.queue[0].request.invocation_id} waits for a thread that is free")
-
-
-def _check_rank(before: Invocation | None, after: Invocation | None) -> None:
-    if before is None or after is None or before.id != after.id:
-        return
-    if (after.generation, after.status.rank) < (before.generation, before.status.rank):
-        raise Wrong("rank fell", f"{after.id}: {before.leaf.value} to {after.leaf.value}")
+    asleep = no_wake_up(state)
+    if asleep:
+        raise Wrong("no wake-up", asleep)
 
 
 def _contradict(one: Outcome, other: Outcome) -> bool:

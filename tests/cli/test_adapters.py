@@ -79,9 +79,9 @@ def test_the_words_follow_the_capabilities() -> None:
     fence = Capabilities(absence=Absence.BY_FENCE)
     blind = Capabilities(absence=Absence.NEVER, evidence=Evidence.HANDLE_ONLY)
     key = Capabilities(deduplication=Deduplication.KEY, key_lifetime_ms=1, absence=Absence.NEVER)
-    assert len({describe.guarantee(able) for able in (quiet, fence, blind, key)}) == 4
-    assert "parked" in describe.lost_answer(blind) and "same key" in describe.lost_answer(key)
-    assert "slot" in describe.lost_answer(fence) and "quiet time" in describe.lost_answer(quiet)
+    assert len({describe.promise(able).guarantee for able in (quiet, fence, blind, key)}) == 4
+    assert "parked" in describe.promise(blind).lost_answer and "same key" in describe.promise(key).lost_answer
+    assert "slot" in describe.promise(fence).lost_answer and "quiet time" in describe.promise(quiet).lost_answer
     assert [describe.requests(able) for able in (quiet, fence, blind, key)] == [3, 3, 2, 2]
     assert describe.requests(Capabilities(stream=StreamKind.LIVE)) == 4
 

@@ -80,15 +80,15 @@ class TestCheckpoints:
         world = World(1, NONE, calls=40)
         world._write_input()
         world.job.start()
-        world._until(START_MS + 2_000)
+        world.clock.until(START_MS + 2_000)
         host = world.job.host
         assert host is not None
         snapshot = host.snapshot(99)
-        world._until(START_MS + 2_800)
+        world.clock.until(START_MS + 2_800)
         assert host.states != snapshot.states
         world.job._complete(host, snapshot)
         world.job._crash(host)
-        world._until(START_MS + 2_801)
+        world.clock.until(START_MS + 2_801)
         world.job._restore(True)
         again = world.job.host
         assert again is not None
@@ -151,7 +151,7 @@ class TestServer:
         server.submit(key, first, 0)
         assert isinstance(server.probe(key, first), Present)
         assert isinstance(server.fetch(key, first), NotReady)
-        world._until(START_MS + server.memory_ms + 10_000)
+        world.clock.until(START_MS + server.memory_ms + 10_000)
         assert isinstance(server.probe(key, first), Absent)
         server.submit(key, replace(first, generation=2), 0)
         assert isinstance(server.probe(key, first), Absent)
@@ -164,7 +164,7 @@ class TestServer:
         key, record = request_key(asked), begin(asked, env())
         assert isinstance(server.fence(key, record), Fenced)
         assert server.threads[key].fenced == server.threads[key].created != ()
-        world._until(START_MS + server.memory_ms + 1)
+        world.clock.until(START_MS + server.memory_ms + 1)
         assert server.threads[key].fenced == server.threads[key].created == ()
 
 
