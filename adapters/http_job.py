@@ -38,7 +38,7 @@ from reattach.adapters.http_job_answers import (
 from reattach.adapters.http_job_checks import OWN, read_options
 from reattach.adapters.http_job_list import LIST_BYTES_MAX, search
 from reattach.adapters.http_job_options import Options
-from reattach.adapters.sse import events, is_event_stream
+from reattach.adapters.sse import follow
 from reattach.adapters.verdict import refused, turned_down
 from reattach.models.answers import (
     Absent,
@@ -174,18 +174,11 @@ class HttpJobAdapter:
         headers = self._endpoint.headers(Accept="text/event-stream", Cache_Control="no-store")
         if resumes and cursor:
             headers["Last-Event-ID"] = cursor
-        async with http.open_stream(self._client, url, headers) as response:
-            if not isinstance(response, httpx.Response) or not is_event_stream(response):
-                return
-            try:
-                async with aclosing(events(response)) as stream:
-                    async for event in stream:
-                        if self._options.stream_end and event.event == self._options.stream_end:
-                            return
-                        yield Progress(event_json(event.data), self._cursor(event.id) if resumes else "")
-            except Exception:
-                # Whatever broke the stream, it is over; a probe tells what became of the job.
-                return
+        async with aclosing(follow(self._client, url, headers)) as stream:
+            async for event in stream:
+                if self._options.stream_end and event.event == self._options.stream_end:
+                    return
+                yield Progress(event_json(event.data), self._cursor(event.id) if resumes else "")
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
         if "result" in self._options.urls:

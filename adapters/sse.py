@@ -4,11 +4,14 @@ The decoder keeps a line until its end and an event until its blank line, so a r
 sends one would fill the memory. Here the stream ends as soon as that much is pending.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Final
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
+
+from reattach.adapters import http
 
 EVENT_BYTES_MAX: Final = 256 * 1024
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -61,3 +64,19 @@ async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MA
     )
     async for event in EventSource(counted).aiter_sse():
         yield event
+
+
+async def follow(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> AsyncGenerator[ServerSentEvent]:
+    """Open a stream and yield its events until it is over, whatever ends it; nothing if it is no stream of events.
+
+    How a stream ended says nothing of the run, so it is not told: a probe tells what became of that.
+    """
+    async with http.open_stream(client, url, headers) as response:
+        if not isinstance(response, httpx.Response) or not is_event_stream(response):
+            return
+        try:
+            async with aclosing(events(response)) as stream:
+                async for event in stream:
+                    yield event
+        except Exception:
+            return

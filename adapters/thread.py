@@ -30,7 +30,7 @@ from reattach.adapters import http
 from reattach.adapters.body import event_json
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
-from reattach.adapters.sse import events, is_event_stream
+from reattach.adapters.sse import follow
 from reattach.adapters.thread_status import Status, judge, parse_status
 from reattach.adapters.verdict import refused, turned_down
 from reattach.models.answers import (
@@ -163,19 +163,12 @@ class ThreadAdapter:
         except ValueError:
             return
         headers = self._endpoint.headers(Accept="text/event-stream", Cache_Control="no-store")
-        async with http.open_stream(self._client, url, headers) as response:
-            if not isinstance(response, httpx.Response) or not is_event_stream(response):
-                return
-            try:
-                async with aclosing(events(response)) as stream:
-                    async for event in stream:
-                        if event.event == "end":
-                            return
-                        if event.event == "progress":
-                            yield Progress(event_json(event.data))
-            except Exception:
-                # Whatever broke the stream, it is over; a probe tells what became of the run.
-                return
+        async with aclosing(follow(self._client, url, headers)) as stream:
+            async for event in stream:
+                if event.event == "end":
+                    return
+                if event.event == "progress":
+                    yield Progress(event_json(event.data))
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
         match await self.probe(inv):

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from reattach.models.errors import ConfigError
+from reattach.runtime.cli.files import check_writable
 
 
 def command(
@@ -21,6 +22,7 @@ def command(
     """
     from reattach.runtime.demo.compare import compare
 
+    check_writable("--json", json_file)
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise ConfigError(f"--keep: {keep} is not empty; name a new folder")

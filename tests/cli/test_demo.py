@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from reattach.runtime.cli.main import main
 from reattach.runtime.demo import compare
 from reattach.runtime.demo.trial import Counts, TrialError
 
@@ -56,3 +57,11 @@ def test_a_process_that_does_not_do_its_part_is_named(tmp_path: Path, monkeypatc
     console = Console(file=(tmp_path / "shown").open("w"), width=100)
     with pytest.raises(TrialError, match=r"^broken: ended with code 1 before .*: no luck today$"):
         compare.compare(calls=10, seed=1, json_file=None, keep=tmp_path, console=console)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compare, "compare", lambda **_: pytest.fail("it runs"))
+    assert main(["demo", "--json", "no/such"]) == 2
+    assert capsys.readouterr().err == "error: --json: no/such: cannot be written: No such file or directory\n"

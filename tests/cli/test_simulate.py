@@ -1,11 +1,8 @@
 """`reattach simulate` as people and CI meet it: figures, failures that reproduce, exit codes."""
 
 import json
-import os
-import re
 import shlex
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from reattach.runtime.driver import Driver
 from reattach.runtime.mutants.catalogue import MUTANTS
 from reattach.runtime.simulation import many
 from reattach.runtime.simulation.host import Host
+from tests.stopping import STOPS, begun, ended
 
 
 @pytest.fixture
@@ -152,14 +150,8 @@ def test_the_journal_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "of 30 calls" in capsys.readouterr().out
 
 
-def test_workers_end_with_a_command_that_is_killed() -> None:
-    command = [sys.executable, "-m", "reattach", "simulate", "--calls", "10000000", "--jobs", "2"]
-    environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        shown = b""
-        while not re.search(rb"[1-9]\d*/10000", shown):
-            shown += os.read(process.stderr.fileno(), 10_000) or pytest.fail("it has ended by itself")
-        process.kill()
-        # The workers write to the same pipe, which closes when the last one is gone.
-        process.communicate(timeout=60)
+@pytest.mark.parametrize(("how", "code"), STOPS)
+def test_workers_end_with_a_command_that_is_stopped(how: signal.Signals, code: int) -> None:
+    with begun(["simulate", "--calls", "10000000", "--jobs", "2"], rb"[1-9]\d*/10000") as process:
+        process.send_signal(how)
+        ended(process, code)

@@ -6,24 +6,31 @@ from pathlib import Path
 
 from reattach.adapters import describe
 from reattach.fsm import diagram
+from reattach.runtime.simulation import faults
 from tests.packaging.layers import ROOT
 
 README = ROOT / "README.md"
 LIFECYCLE = ROOT / "docs" / "lifecycle.md"
 PROTOCOLS = ROOT / "docs" / "protocols.md"
-_PART = re.compile(r"(<!-- lifecycle:begin[^\n]*-->\n).*?(<!-- lifecycle:end -->)", re.DOTALL)
+SIMULATION = ROOT / "docs" / "simulation.md"
 
 
 def expected() -> dict[Path, str]:
     """What each file should hold, given what the code draws today."""
-    readme = README.read_text(encoding="utf-8")
-    assert len(_PART.findall(readme)) == 1, "README.md has lost its markers for the lifecycle"
-    block = f"```mermaid\n{diagram.overview()}```\n"
     return {
-        README: _PART.sub(lambda found: found[1] + block + found[2], readme),
+        README: _with_part(README, "lifecycle", f"```mermaid\n{diagram.overview()}```\n"),
+        SIMULATION: _with_part(SIMULATION, "faults", faults.table()),
         LIFECYCLE: diagram.document(),
         PROTOCOLS: describe.document(),
     }
+
+
+def _with_part(path: Path, name: str, drawn: str) -> str:
+    """The text of a file with what is drawn between the two marks of that name."""
+    part = re.compile(rf"(<!-- {name}:begin[^\n]*-->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+    text, found = part.subn(lambda marks: marks[1] + drawn + marks[2], path.read_text(encoding="utf-8"))
+    assert found == 1, f"{path.name} has lost its marks for {name}"
+    return text
 
 
 def main() -> int:

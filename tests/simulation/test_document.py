@@ -3,17 +3,11 @@
 import re
 
 from reattach.runtime.cli import simulate
-from reattach.runtime.simulation.faults import table
 from reattach.runtime.simulation.many import WORLD_CALLS_MAX, Plan, run_one
 from reattach.runtime.simulation.report import total
 from tests.packaging.layers import ROOT
 
 PAGE = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
-
-
-def test_the_table_of_faults_is_drawn_from_the_code() -> None:
-    found = re.findall(r"<!-- faults:begin[^\n]*-->\n(.*?)<!-- faults:end -->", PAGE, re.DOTALL)
-    assert found == [table()], "put what reattach.runtime.simulation.faults.table() returns between the two marks"
 
 
 def test_the_exit_codes_are_those_of_the_command() -> None:
