@@ -24,6 +24,7 @@ def begun(arguments: Sequence[str], shown: bytes) -> Iterator[subprocess.Popen[b
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        preexec_fn=_as_from_a_terminal,
     ) as process:
         try:
             assert process.stdout is not None
@@ -34,6 +35,11 @@ def begun(arguments: Sequence[str], shown: bytes) -> Iterator[subprocess.Popen[b
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def _as_from_a_terminal() -> None:
+    """A runner that was started in the background ignores Ctrl-C, and so would everything that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ended(process: subprocess.Popen[bytes], code: int) -> None:
