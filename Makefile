@@ -1,7 +1,10 @@
 # Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
-# PYTHON=... picks the interpreter, VENV=... another folder for the environment.
+# PYTHON=... picks the interpreter, VENV=... another folder for the environment, SERVERS=... for those
+# of the servers that the tests talk to.
 
 VENV ?= .venv
+SERVERS ?= .servers
+export SERVERS
 # The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
 # and not only looked up, since a version manager may put names on PATH that lead nowhere.
 PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
@@ -9,31 +12,48 @@ PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
 	2>/dev/null && { echo "$$name"; break; }; done)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.reattach-installed
+# Servers of other people, each with what it needs in an environment of its own: tests/servers.
+SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-only lint format demo diagram wheel clean
+.PHONY: help install servers test test-only lint format demo diagram wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make .venv with everything for development.
 
-$(STAMP): pyproject.toml constraints.txt
-	@if ! [ -x $(BIN)/python ]; then \
-		if [ -z "$(PYTHON)" ]; then \
-			echo "make: no Python 3.11 or 3.12 with venv and ensurepip on PATH; name one: make PYTHON=/path/to/python3.12" >&2; \
-			exit 1; \
-		fi; \
-		echo "making $(VENV) with $$($(PYTHON) --version)"; \
-		"$(PYTHON)" -m venv $(VENV) || exit 1; \
-	fi
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-test: install lint ## Run every check: ruff, mypy, and all tests with real processes.
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "make: no Python 3.11 or 3.12 with venv and ensurepip on PATH; name one: make PYTHON=/path/to/python3.12" >&2; \
+		exit 1; \
+	fi
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@"$(PYTHON)" -m venv $(VENV)
+
+servers: ## Make the environments of the servers that the tests talk to.
+	@$(MAKE) --silent --jobs=3 $(SERVER_STAMPS)
+
+# What pip says goes to a file: of its many lines only the error is of use, and three run at once.
+$(SERVERS)/%/.reattach-installed: tests/servers/%.txt | $(BIN)/python
+	@echo "making $(@D)"
+	@$(BIN)/python -m venv --clear --without-pip $(@D)
+	@$(BIN)/python -m pip --python $(@D)/bin/python install --disable-pip-version-check --requirement $< \
+		>$(@D)/pip.log 2>&1 || { \
+		echo "make: $< cannot be installed (is the package index in reach?):" \
+			"$$(grep -m 1 ERROR $(@D)/pip.log || tail -n 1 $(@D)/pip.log)" >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+test: install servers lint ## Run every check: ruff, mypy, and all tests with real processes.
 	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
-test-only: install ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
+test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: install ## Run ruff and mypy.
@@ -55,5 +75,5 @@ wheel: install ## Build the wheel into dist/.
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove the environment and everything that was generated.
-	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(SERVERS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
