@@ -14,6 +14,7 @@ from reattach.models.answers import Unknown
 
 Path = tuple[str, ...]
 MISSING: Final = object()
+_INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 def parse_path(dotted: str) -> Path:
@@ -29,11 +30,11 @@ def parse_path(dotted: str) -> Path:
 
 
 def find(value: Any, path: Path) -> Any:
-    """Follow keys of objects and whole numbers of lists; `MISSING` when the way ends early."""
+    """Follow keys of objects and whole numbers of lists, -1 for the last; `MISSING` when the way ends early."""
     for key in path:
         if isinstance(value, dict):
             value = value.get(key, MISSING)
-        elif isinstance(value, list) and key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(key) and -len(value) <= int(key) < len(value):
             value = value[int(key)]
         else:
             return MISSING

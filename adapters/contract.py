@@ -57,11 +57,13 @@ class Variant:
         name: a few words, "" for the only one.
         capabilities: what `configure` gives with these options.
         options: the least that has to be set for it, as an example.
+        more_requests: how many a call without faults takes beyond those that its capabilities imply.
     """
 
     name: str
     capabilities: Capabilities
     options: Mapping[str, Any] = field(default_factory=dict)
+    more_requests: int = 0
 
 
 def variants_of(adapter: type) -> tuple[Variant, ...]:

@@ -92,7 +92,7 @@ class Described:
         able = self.variant.capabilities
         return (
             self.title, able.deduplication.value, able.evidence.value, able.absence.value, able.stream.value,
-            able.cancel.value, str(requests(able)),
+            able.cancel.value, str(requests_of(self.variant)),
         )  # fmt: skip
 
     def cells(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Described:
         told = promise(able)
         return (
             self.title, told.guarantee, _EVIDENCE[able.evidence], told.lost_answer, _STREAM[able.stream],
-            _CANCEL[able.cancel], str(requests(able)), "; ".join(needs_of(self.variant)),
+            _CANCEL[able.cancel], str(requests_of(self.variant)), "; ".join(needs_of(self.variant)),
         )  # fmt: skip
 
     def _untold(self, places: int) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Described:
             "variant": variant.name,
             "capabilities": _plain(able),
             "options": dict(variant.options),
-            "requests": requests(able),
+            "requests": requests_of(variant),
             "needs": needs_of(variant),
             "guarantee": told.guarantee,
             "evidence": _EVIDENCE[able.evidence],
@@ -150,8 +150,13 @@ def promise(able: Capabilities) -> Promise:
     return _PROMISES[able.deduplication if able.deduplication is Deduplication.KEY else able.absence]
 
 
+def requests_of(variant: Variant) -> int:
+    """Count the requests of a call without faults whose run ends before its first poll."""
+    return requests(variant.capabilities) + variant.more_requests
+
+
 def requests(able: Capabilities) -> int:
-    """Count the requests of a call without faults whose run ends before its first poll.
+    """Count those that the capabilities imply.
 
     A probe where the remote can be asked first, the POST, the stream, the status with the result.
     """

@@ -14,6 +14,7 @@ from reattach.models.errors import ConfigError
 
 TOKEN_CHARS_MAX: Final = 8192
 CAUSE_CHARS_MAX: Final = 200
+BEARER: Final = "Authorization"
 
 
 class Endpoint:
@@ -24,19 +25,30 @@ class Endpoint:
 
     __slots__ = ("_headers", "_token", "base")
 
-    def __init__(self, base: str, token: str = "") -> None:
+    def __init__(self, base: str, token: str = "", token_header: str = BEARER) -> None:
         self.base = base.rstrip("/")
         self._token = token
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "reattach"}
         if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+            self._headers[token_header] = f"Bearer {token}" if token_header == BEARER else token
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base!r})"
 
     @classmethod
-    def configure(cls, name: str, url: str, token_env: str, environment: Mapping[str, str] | None = None) -> "Endpoint":
+    def configure(
+        cls,
+        name: str,
+        url: str,
+        token_env: str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        token_header: str = BEARER,
+    ) -> "Endpoint":
         """Check an agent's `url` and look its token up.
+
+        Args:
+            token_header: where the token is sent; in any other than `Authorization` it stands alone.
 
         Raises:
             ConfigError: names the key and, for a token, the variable; never a value that may be secret.
@@ -53,7 +65,8 @@ class Endpoint:
             raise ConfigError(f"{where}.url: must not hold credentials; name a variable in token_env instead")
         if parts.query or parts.fragment or "?" in url or "#" in url:
             raise ConfigError(f"{where}.url: must not have a query or a fragment")
-        return cls(url, _token(where, token_env, os.environ if environment is None else environment))
+        token = _token(where, token_env, os.environ if environment is None else environment)
+        return cls(url, token, token_header)
 
     def url(self, *segments: str) -> str:
         """Join path segments to the base; no id can leave its own segment.

@@ -11,6 +11,7 @@ import httpx
 
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http_job import HttpJobAdapter
+from reattach.adapters.langgraph import LangGraphAdapter
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.errors import ConfigError
 
@@ -18,6 +19,7 @@ GROUP: Final = "reattach.adapters"
 
 _BUILT_IN: Final[dict[str, type[Adapter]]] = {
     HttpJobAdapter.protocol: HttpJobAdapter,
+    LangGraphAdapter.protocol: LangGraphAdapter,
     ThreadAdapter.protocol: ThreadAdapter,
 }
 

@@ -5,12 +5,14 @@ new incarnation computes the same name and so asks about the same run.
 """
 
 import hashlib
+import re
 import uuid
 from functools import lru_cache
 from typing import Final
 
 from reattach.models.request import Request
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SPACE: Final = uuid.UUID("5f1c2a54-52a0-5c5e-9a51-0d6c0c8f2b11")
 
 
@@ -24,6 +26,14 @@ def thread_id_of(request: Request, generation: int, slot: int = 1) -> str:
     if request.thread_id:
         return request.thread_id
     return _derived(f"thread\x00{request.agent}\x00{request.invocation_id}\x00{generation}\x00{slot}")
+
+
+def uuid_of(thread_id: str) -> str:
+    """The same thread for remotes whose ids are UUIDs: its own when it is one as they are written, else a derived one.
+
+    No two ids come to the same: one that is a UUID in another spelling is derived from as well.
+    """
+    return thread_id if _UUID.fullmatch(thread_id) else _derived(f"named\x00{thread_id}")
 
 
 def marker_of(invocation_id: str, generation: int) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from reattach.adapters.contract import AgentConfig
-from reattach.adapters.describe import requests
+from reattach.adapters.describe import requests_of
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.lifecycle import Status
 from reattach.models.request import Request
@@ -29,4 +29,4 @@ def test_a_call_of_the_thread_protocol(tmp_path: Path) -> None:
     assert life.outcomes[0].status is Status.COMPLETED
     kinds = Counter(record["kind"] for record in read_log(log))
     assert (kinds["read"], kinds["post"], kinds["stream"]) == (2, 1, 1)
-    assert all(requests(variant.capabilities) == 4 for variant in ThreadAdapter.variants)
+    assert all(requests_of(variant) == 4 for variant in ThreadAdapter.variants)
