@@ -57,13 +57,13 @@ test-only: install servers ## Run the tests that ARGS names, without coverage: m
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: install ## Run ruff and mypy.
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --extend-exclude $(SERVERS) .
+	$(BIN)/ruff format --check --extend-exclude $(SERVERS) .
 	$(BIN)/mypy
 
 format: install ## Rewrite the code as ruff wants it.
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix --extend-exclude $(SERVERS) .
+	$(BIN)/ruff format --extend-exclude $(SERVERS) .
 
 demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
 	$(BIN)/reattach demo $(ARGS)
