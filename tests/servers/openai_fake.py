@@ -25,98 +25,23 @@ import argparse
 import asyncio
 import json
 import re
-import secrets
 import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from tests.servers.openai_runs import ENDED, Run, started
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-PIECES: Final = 6
-ENDED: Final = ("completed", "failed", "incomplete", "cancelled")
-
-
-@dataclass
-class Run:
-    """One response and all events that it has had."""
-
-    response: dict[str, Any]
-    stream: bool
-    words: frozenset[str]
-    text: str
-    duration_s: float
-    events: list[bytes] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ended_at: float = 0.0
-    task: asyncio.Task[None] | None = None
-
-    def emit(self, name: str, **members: Any) -> None:
-        event = {"type": name, "sequence_number": len(self.events), **members}
-        self.events.append(f"event: {name}\ndata: {json.dumps(event)}\n\n".encode())
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    def move(self, status: str, name: str = "") -> None:
-        """Change the status and tell it, under the status's own name where there is no other."""
-        self.response["status"] = status
-        if status in ENDED:
-            self.ended_at = time.monotonic()
-        if status == "cancelled":
-            # The API has no event for it: the stream just ends (assumed).
-            self.changed.set()
-            return
-        self.emit(name or f"response.{status}", response=self.response)
-
-    async def go_on(self) -> None:
-        """The work of the model, in pieces over the duration."""
-        self.move("in_progress")
-        pause_s = self.duration_s / PIECES
-        if "call" in self.words:
-            await asyncio.sleep(self.duration_s)
-            item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look_up", "arguments": "{}"}
-            self.emit("response.output_item.added", output_index=0, item=item)
-            self.response["output"].append(item)
-            self.emit("response.output_item.done", output_index=0, item=item)
-        else:
-            await self._write(pause_s)
-        if "fail" in self.words:
-            self.response["error"] = {"code": "server_error", "message": "The model produced no answer."}
-            self.move("failed")
-        elif "incomplete" in self.words:
-            self.response["incomplete_details"] = {"reason": "max_output_tokens"}
-            self.move("incomplete")
-        else:
-            self.response["usage"] = {"input_tokens": len(self.text), "output_tokens": PIECES, "total_tokens": 0}
-            self.move("completed")
-
-    async def _write(self, pause_s: float) -> None:
-        part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
-        item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}
-        place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-        self.emit("response.output_item.added", output_index=0, item=item)
-        self.emit("response.content_part.added", part=part, **place)
-        step = -(-len(self.text) // PIECES) or 1
-        for start in range(0, PIECES * step, step):
-            await asyncio.sleep(pause_s)
-            if piece := self.text[start : start + step]:
-                part["text"] += piece
-                self.emit("response.output_text.delta", delta=piece, logprobs=[], **place)
-        self.emit("response.output_text.done", text=part["text"], logprobs=[], **place)
-        self.emit("response.content_part.done", part=part, **place)
-        item |= {"status": "completed", "content": [part]}
-        self.emit("response.output_item.done", output_index=0, item=item)
-        self.response["output"].append(item)
 
 
 class _Cut(Exception):
@@ -177,8 +102,9 @@ class Application:
         wrong = _wrong(body)
         if wrong:
             return _error(400, f"Invalid value for '{wrong}'.", wrong, "invalid_value")
-        run = self._start(body)
+        run = started(body, self._duration_s)
         name = run.response["id"]
+        self._runs[name] = run
         self._write(accepted=run.response["metadata"], id=name, input=body["input"])
         if "lose" in run.words:
             raise _Cut
@@ -188,26 +114,6 @@ class Application:
         if not run.response["background"] and run.task is not None:
             await run.task
         return JSONResponse(run.response)
-
-    def _start(self, body: dict[str, Any]) -> Run:
-        text = body["input"] if isinstance(body["input"], str) else json.dumps(body["input"])
-        words = frozenset(re.findall(r"@([a-z-]+)", text))
-        took = re.search(r"@(\d+)ms", text)
-        response = {
-            "id": f"resp_{secrets.token_hex(24)}", "object": "response", "created_at": int(time.time()),
-            "status": "queued", "background": body.get("background") is True, "error": None,
-            "incomplete_details": None, "instructions": body.get("instructions"), "model": body["model"],
-            "output": [], "parallel_tool_calls": True, "store": body.get("store", True),
-            "tools": body.get("tools", []), "usage": None, "metadata": body.get("metadata") or {},
-        }  # fmt: skip
-        duration_s = int(took[1]) / 1000 if took else self._duration_s
-        run = Run(response, body.get("stream") is True, words, text, duration_s)
-        run.emit("response.created", response=response)
-        if response["background"]:
-            run.move("queued")
-        self._runs[response["id"]] = run
-        run.task = asyncio.create_task(run.go_on())
-        return run
 
     async def _follow(self, run: Run, after: int, most: int) -> AsyncIterator[bytes]:
         """Yield events as they come; the connection breaks after `most`."""
@@ -219,8 +125,6 @@ class Application:
                         raise _Cut
                     yield run.events[sent]
                     sent += 1
-                if most == 0:
-                    raise _Cut
                 if run.response["status"] in ENDED:
                     return
                 await run.changed.wait()
@@ -323,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     app = Application(given.log, token=given.token, duration_ms=given.duration_ms, retention_ms=given.retention_ms)
     listener = socket.create_server(("127.0.0.1", given.port))
     print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/v1", flush=True)
-    config = uvicorn.Config(app, lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, lifespan="off", log_level="critical", access_log=False, timeout_graceful_shutdown=1)
     asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
