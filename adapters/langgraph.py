@@ -148,7 +148,7 @@ class LangGraphAdapter:
                 if event.event in ("end", "error"):
                     return
                 data = b'{"data":%b,"event":%b}' % (event_json(event.data), json.dumps(event.event).encode())
-                yield Progress(data, run_id_of(event.id))
+                yield Progress(data, run_id_of(event.id, self._endpoint))
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
         match await self.probe(inv):
@@ -193,7 +193,7 @@ class LangGraphAdapter:
             if isinstance(runs, Unknown):
                 return runs
             return Fenced() if any(run.fencing for run in runs) else Occupied("a run is on the thread")
-        placed = read_run(read_object(reply)) if reply.status == 200 else None
+        placed = read_run(read_object(reply), self._endpoint) if reply.status == 200 else None
         done = placed is not None and placed.fencing and placed.fence == mark
         return Fenced() if done else Unknown(f"HTTP {reply.status}, and not the fence that was to be placed")
 

@@ -86,7 +86,8 @@ class Api:
 
         def on_head(status: int, head: httpx.Headers) -> None:
             nonlocal early
-            early = run_id_of(head.get("content-location", "").rpartition("/")[2]) if status == 200 else ""
+            named = head.get("content-location", "").rpartition("/")[2]
+            early = run_id_of(named, self._endpoint) if status == 200 else ""
             if early and learn is not None:
                 learn(early)
 
@@ -102,7 +103,7 @@ class Api:
             return NO_THREAD
         if answer.status != 200:
             return turned_down(answer)
-        run = read_run(read_object(answer))
+        run = read_run(read_object(answer), self._endpoint)
         handle = early or ("" if run is None else run.run_id)
         return Accepted(handle) if handle else Unresolved("HTTP 200, but no run that could be read")
 
@@ -122,7 +123,7 @@ class Api:
                 return reply
             if reply.status == 404:
                 return _no_thread(reply)
-            found = read_runs(reply) if reply.status == 200 else Unknown(f"HTTP {reply.status}")
+            found = read_runs(reply, self._endpoint) if reply.status == 200 else Unknown(f"HTTP {reply.status}")
             if isinstance(found, Unknown):
                 return found
             runs += found
@@ -142,7 +143,7 @@ class Api:
         value = read_object(reply)
         if isinstance(value, Unknown):
             return value
-        run = read_run(value)
+        run = read_run(value, self._endpoint)
         return run if run is not None and run.run_id == run_id else Unknown("the answer is about another run")
 
     async def snapshot(self, thread: str, run_id: str) -> Any:

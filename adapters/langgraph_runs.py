@@ -52,16 +52,20 @@ class Run:
         return self.status == "pending" and self.fence != ""
 
 
-def run_id_of(value: Any) -> str:
-    """Take a run's id; "" for what cannot be one."""
-    return value if isinstance(value, str) and _RUN_ID.fullmatch(value) else ""
+def run_id_of(value: Any, endpoint: Endpoint) -> str:
+    """Take the id of a run or of a stream's event; "" for what cannot be one, such as our own token."""
+    return value if isinstance(value, str) and _RUN_ID.fullmatch(value) and endpoint.clean(value) == value else ""
 
 
-def read_run(value: Any) -> Run | None:
+def read_run(value: Any, endpoint: Endpoint) -> Run | None:
     """Read one run; None for what is none, and so may hide the one that is looked for."""
     if not isinstance(value, dict):
         return None
-    metadata, status, run_id = value.get("metadata") or {}, value.get("status"), run_id_of(value.get("run_id"))
+    metadata, status, run_id = (
+        value.get("metadata") or {},
+        value.get("status"),
+        run_id_of(value.get("run_id"), endpoint),
+    )
     if not run_id or not isinstance(status, str) or not isinstance(metadata, dict):
         return None
     marks = [mark if isinstance(mark := metadata.get(name), str) else "" for name in (CALL, RESPONSE, FENCE)]
@@ -69,14 +73,14 @@ def read_run(value: Any) -> Run | None:
     return Run(run_id, status, created if isinstance(created, str) else "", *marks)
 
 
-def read_runs(reply: Reply) -> list[Run] | Unknown:
+def read_runs(reply: Reply, endpoint: Endpoint) -> list[Run] | Unknown:
     """Read one page of a thread's runs."""
     value = read_value(reply)
     if isinstance(value, Unknown):
         return value
     if not isinstance(value, list):
         return Unknown("the answer is not a list of runs")
-    runs = [run for run in map(read_run, value) if run is not None]
+    runs = [run for one in value if (run := read_run(one, endpoint)) is not None]
     return runs if len(runs) == len(value) else Unknown("the list holds a run that makes no sense")
 
 
