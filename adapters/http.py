@@ -121,7 +121,7 @@ def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") ->
 
 async def read(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], bytes_max: int) -> Answer:
     """GET, which may be repeated at will."""
-    return await _exchange(client, "GET", url, headers, None, bytes_max)
+    return await _exchange(client, "GET", url, headers, None, bytes_max, None, None)
 
 
 async def send_once(
@@ -133,25 +133,31 @@ async def send_once(
     *,
     method: str = "POST",
     on_head: OnHead | None = None,
+    body_s: float | None = BODY_S,
 ) -> Answer:
     """POST, leaving this machine at most once.
 
     Args:
         method: for protocols whose submit is a PUT, or whose cancel is a DELETE.
+        body_s: how long the answer's body may take; None, as for `read`, where a POST is how a protocol reads.
         on_head: takes the status and the headers as soon as they have arrived, before the body; must not raise.
 
     Guarantee: the server counts one request at most, however the exchange ends; and after the
     return, or a cancellation, no byte of it leaves any more (tests/adapters/test_exchange.py).
     """
-    return await _exchange(client, method, url, headers, content, bytes_max, on_head)
+    return await _exchange(client, method, url, headers, content, bytes_max, on_head, body_s)
 
 
 @asynccontextmanager
 async def open_stream(
-    client: httpx.AsyncClient, url: str, headers: Mapping[str, str]
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], *, content: bytes | None = None
 ) -> AsyncIterator[httpx.Response | Unsent | Lost]:
-    """GET without reading the body; it ends with the context."""
-    response = await _head(client, "GET", url, headers, None)
+    """GET without reading the body; it ends with the context.
+
+    Args:
+        content: makes it a POST of these bytes, for protocols that ask for a stream in that way.
+    """
+    response = await _head(client, "GET" if content is None else "POST", url, headers, content)
     try:
         yield response
     finally:
@@ -166,18 +172,24 @@ async def _exchange(
     headers: Mapping[str, str],
     content: bytes | None,
     bytes_max: int,
-    on_head: OnHead | None = None,
+    on_head: OnHead | None,
+    body_s: float | None,
 ) -> Answer:
     response = await _head(client, method, url, headers, content)
     if not isinstance(response, httpx.Response):
         return response
-    body = bytearray()
     try:
         if on_head is not None:
             on_head(response.status_code, response.headers)
-        fault = await _body(response, body, bytes_max, None if content is None else BODY_S)
+        return await rest_of(response, bytes_max, body_s)
     finally:
         await _close(response)
+
+
+async def rest_of(response: httpx.Response, bytes_max: int, body_s: float | None) -> Reply:
+    """Read the body of an open answer, such as one of `open_stream` that turned out to be no stream."""
+    body = bytearray()
+    fault = await _body(response, body, bytes_max, body_s)
     over = len(body) > bytes_max
     del body[bytes_max:]
     return Reply(response.status_code, response.headers, bytes(body), fault, over)

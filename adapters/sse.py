@@ -66,12 +66,17 @@ async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MA
         yield event
 
 
-async def follow(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> AsyncGenerator[ServerSentEvent]:
+async def follow(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], *, content: bytes | None = None
+) -> AsyncGenerator[ServerSentEvent]:
     """Open a stream and yield its events until it is over, whatever ends it; nothing if it is no stream of events.
 
     How a stream ended says nothing of the run, so it is not told: a probe tells what became of that.
+
+    Args:
+        content: as `http.open_stream` takes it.
     """
-    async with http.open_stream(client, url, headers) as response:
+    async with http.open_stream(client, url, headers, content=content) as response:
         if not isinstance(response, httpx.Response) or not is_event_stream(response):
             return
         try:
