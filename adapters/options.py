@@ -58,7 +58,7 @@ class Table:
                 return parse_path(dotted)
         except ValueError:
             pass
-        raise self.wrong(key, "must be a path in the answer, such as 'job.id' or 'jobs.0.id'")
+        raise self.wrong(key, "must be a path in the answer, such as 'job.id' or 'jobs.0.id' (-1 for the last)")
 
     def text(self, key: str, default: str) -> str:
         value = self.values.get(key, default)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from reattach.adapters.body import event_json, read_object, read_value, to_json
+from reattach.adapters.body import MISSING, event_json, find, read_object, read_value, to_json
 from reattach.adapters.http import Reply
 from reattach.models.answers import Unknown
 
@@ -40,3 +40,13 @@ class TestNumbers:
     def test_of_a_cut_answer_the_members_before_such_a_number_are_kept(self) -> None:
         cut = reply(b'{"status": "completed", "result": 1e400, "more": "', fault="too long", over=True)
         assert read_object(cut) == {"status": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [("0", "a"), ("1", "b"), ("-1", "b"), ("-2", "a"), ("2", MISSING), ("-3", MISSING), ("x", MISSING),
+     ("--1", MISSING), ("\u0661", MISSING), ("1" * 20, MISSING)],
+)  # fmt: skip
+def test_a_place_in_a_list_is_counted_from_either_end(key: str, found: Any) -> None:
+    assert find(["a", "b"], (key,)) is found or find(["a", "b"], (key,)) == found
+    assert find({"k": ["a", "b"]}, ("k", key)) == find(["a", "b"], (key,))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reattach.models.identity import dedup_key_of, digest_of, marker_of, request_key, thread_id_of
+from reattach.models.identity import dedup_key_of, digest_of, marker_of, request_key, thread_id_of, uuid_of
 from reattach.models.request import Request
 from reattach.runtime.testing import strategies as made
 
@@ -35,6 +35,15 @@ def test_markers() -> None:
 
 def test_a_named_thread_is_the_thread_of_every_generation() -> None:
     assert {thread_id_of(TALK, generation, slot) for generation in (1, 2) for slot in (1, 2)} == {"talk-9"}
+
+
+def test_a_thread_on_a_remote_that_takes_uuids_only() -> None:
+    own = "27794b23-a2e4-52ca-a738-767c72c6c19c"
+    assert uuid_of(own) == own
+    assert uuid_of("talk-9") == "ac988a53-ea10-50e8-aa4f-0ebf76a39a9a"
+    # Another spelling is another thread here, and must not meet the first one there.
+    for other in (own.upper(), own.replace("-", ""), f"{{{own}}}", own + "\n"):
+        assert uuid_of(other) not in (own, uuid_of("talk-9")) and uuid_of(uuid_of(other)) == uuid_of(other)
 
 
 @given(made.requests(), st.integers(2, 9))

@@ -74,13 +74,16 @@ class Running:
 
 
 @contextlib.contextmanager
-def langgraph(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Running]:
+def langgraph(
+    folder: Path, environment: Mapping[str, str] | None = None, *, app: Path = ROOT / "tests/servers/langgraph_app"
+) -> Iterator[Running]:
     """LangGraph's development server with one graph, `agent`. Its state is in `folder`.
 
     Args:
+        app: a folder with the graph and its `langgraph.json`; copied.
         environment: variables for the server, for example `LANGGRAPH_DISABLE_FILE_PERSISTENCE`.
     """
-    shutil.copytree(ROOT / "tests/servers/langgraph_app", folder, dirs_exist_ok=True)
+    shutil.copytree(app, folder, dirs_exist_ok=True)
     command = [executable("langgraph", "langgraph"), "dev", "--no-browser", "--no-reload", "--host", HOST]
     # It runs one job at a time unless it is told otherwise.
     command += ["--n-jobs-per-worker", "10"]
