@@ -49,6 +49,7 @@ from reattach.models.answers import (
     Confirmed,
     FenceAnswer,
     FetchAnswer,
+    Gone,
     NotReady,
     NotSent,
     Phase,
@@ -159,6 +160,8 @@ class A2AAdapter:
                     return
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
+        if inv.handle.startswith(MESSAGE):
+            return Gone(ONLY_A_MESSAGE)
         match await self._ask(inv, 1):
             case Present(phase=Phase.COMPLETED, result=bytes(value)):
                 return Result(value)
@@ -183,9 +186,10 @@ class A2AAdapter:
                 return unknown
             case Told(value=task):
                 judged = judge_task(task, inv, inv.handle, self._endpoint)
-        # Taken, not confirmed, where the task goes on: some agents cancel when they come to it.
-        over = isinstance(judged, Present) and judged.phase not in (Phase.RUNNING, Phase.AWAITING_INPUT)
-        return Confirmed() if over else Taken()
+        if isinstance(judged, Unknown):
+            return judged
+        # Not confirmed where the task goes on: some agents cancel when they come to it.
+        return Taken() if judged.phase in (Phase.RUNNING, Phase.AWAITING_INPUT) else Confirmed()
 
     async def fence(self, inv: Invocation) -> FenceAnswer:
         return Unknown("A2A has no fence", True)

@@ -87,7 +87,7 @@ def submitted(value: dict[str, Any], handle: str, endpoint: Endpoint, *, old: bo
 
 def judge_task(
     task: dict[str, Any], inv: Invocation, handle: str, endpoint: Endpoint, cut: bytes | None = None
-) -> ProbeAnswer:
+) -> Present | Unknown:
     """Judge one task as the agent shows it.
 
     Args:
@@ -119,7 +119,7 @@ def judge_task(
     return Present(phase, handle)
 
 
-def _completed(task: dict[str, Any], message: dict[str, Any], handle: str, cut: bytes | None) -> ProbeAnswer:
+def _completed(task: dict[str, Any], message: dict[str, Any], handle: str, cut: bytes | None) -> Present | Unknown:
     if cut is not None:
         # Longer than any result that is allowed, which is all that is asked of it.
         return Present(Phase.COMPLETED, handle, cut)
@@ -129,7 +129,7 @@ def _completed(task: dict[str, Any], message: dict[str, Any], handle: str, cut: 
     return Present(Phase.COMPLETED, handle, to_json({"artifacts": artifacts, "message": message or None}))
 
 
-def _question(task: dict[str, Any], inv: Invocation, handle: str, endpoint: Endpoint) -> ProbeAnswer:
+def _question(task: dict[str, Any], inv: Invocation, handle: str, endpoint: Endpoint) -> Present | Unknown:
     status = task["status"]
     message = status.get("message") if isinstance(status.get("message"), dict) else {}
     history = _history(task)
@@ -222,7 +222,9 @@ def _page(answer: Answer, endpoint: Endpoint) -> tuple[list[dict[str, Any]], str
         return Unknown(f"the agent does not list its tasks: {answer.text}")
     if answer.cut is not None:
         return Unknown("the list of tasks is too long to be read")
-    tasks, token = answer.value.get("tasks", []), answer.value.get("nextPageToken", "")
+    # Some leave an empty list out, but what has no page size either is the answer to something else.
+    tasks = answer.value.get("tasks", [] if "pageSize" in answer.value else None)
+    token = answer.value.get("nextPageToken", "")
     total = answer.value.get("totalSize", 0)
     if not isinstance(tasks, list) or not all(isinstance(task, dict) and task_id_of(task, endpoint) for task in tasks):
         return Unknown("the list holds something that is no task with an id")
