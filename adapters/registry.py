@@ -9,6 +9,7 @@ from typing import Final
 
 import httpx
 
+from reattach.adapters.a2a import A2AAdapter
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http_job import HttpJobAdapter
 from reattach.adapters.langgraph import LangGraphAdapter
@@ -18,6 +19,7 @@ from reattach.models.errors import ConfigError
 GROUP: Final = "reattach.adapters"
 
 _BUILT_IN: Final[dict[str, type[Adapter]]] = {
+    A2AAdapter.protocol: A2AAdapter,
     HttpJobAdapter.protocol: HttpJobAdapter,
     LangGraphAdapter.protocol: LangGraphAdapter,
     ThreadAdapter.protocol: ThreadAdapter,
