@@ -13,6 +13,7 @@ from reattach.runtime.testing.proxy_faults import Cut, Fault, Split, Stall, Wher
 CHUNK_BYTES: Final = 64 * 1024
 # Pieces that are to arrive by themselves need a moment: nothing tells a sender when its reader has read.
 PACE_S: Final = 0.0005
+CLOSE_S: Final = 1.0
 _RESET: Final = struct.pack("ii", 1, 0)
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -50,6 +51,13 @@ class Peer:
             self.writer.transport.abort()
         else:
             self.writer.close()
+
+    async def closed(self) -> None:
+        """Close, and wait until that is done; not for long where nobody reads what is still to be sent."""
+        self.writer.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self.writer.wait_closed()
 
 
 class Shape:

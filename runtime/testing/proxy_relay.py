@@ -55,6 +55,10 @@ class Relay:
                 exchange.fault = rule.fault if rule is not None else None
                 try:
                     await self._carry(exchange, rule)
+                except BaseException:
+                    # Over means that the client can know of it too.
+                    await self._client.closed()
+                    raise
                 finally:
                     exchange.over = True
                 self._client.http.start_next_cycle()
@@ -166,10 +170,12 @@ class Relay:
         gone = asyncio.ensure_future(self._client.reader.read(CHUNK_BYTES))
         try:
             await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if gone.done() and not task.done():
-                if gone.exception() is None and (data := gone.result()):
+            if gone.done():
+                data = b"" if gone.exception() is not None else gone.result()
+                if data:
+                    # The next request, from a client that has read this answer to its end.
                     self._client.http.receive_data(data)
-                else:
+                elif not task.done():
                     exchange.client_gone = True
                     raise _Over
             await task
