@@ -13,6 +13,7 @@ from reattach.adapters.a2a import A2AAdapter
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http_job import HttpJobAdapter
 from reattach.adapters.langgraph import LangGraphAdapter
+from reattach.adapters.openai_responses import OpenAIResponsesAdapter
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.errors import ConfigError
 
@@ -22,6 +23,7 @@ _BUILT_IN: Final[dict[str, type[Adapter]]] = {
     A2AAdapter.protocol: A2AAdapter,
     HttpJobAdapter.protocol: HttpJobAdapter,
     LangGraphAdapter.protocol: LangGraphAdapter,
+    OpenAIResponsesAdapter.protocol: OpenAIResponsesAdapter,
     ThreadAdapter.protocol: ThreadAdapter,
 }
 

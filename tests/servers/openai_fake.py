@@ -169,8 +169,9 @@ class Application:
         run = self._find(name)
         if run is None:
             return _absent(name)
-        if run.task is not None:
+        if run.response["status"] not in ENDED and run.task is not None:
             run.task.cancel()
+            run.move("cancelled")
         del self._runs[name]
         return JSONResponse({"id": name, "object": "response", "deleted": True})
 

@@ -1,0 +1,472 @@
+"""`openai_responses` against the stand-in for the API, a process of its own that counts what it has accepted."""
+
+import asyncio
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+import pytest
+
+from reattach.adapters.contract import AgentConfig
+from reattach.adapters.describe import requests_of
+from reattach.adapters.openai_responses import OpenAIResponsesAdapter
+from reattach.models.answers import (
+    Absent,
+    Accepted,
+    Confirmed,
+    NotReady,
+    Phase,
+    Present,
+    Progress,
+    Refused,
+    Result,
+    SubmitAnswer,
+    Unknown,
+    Unresolved,
+)
+from reattach.models.effects import Hold
+from reattach.models.events import CancelOrdered, CheckpointCompleted, Ident, Restored, ThreadEvent
+from reattach.models.identity import request_key
+from reattach.models.invocation import Invocation
+from reattach.models.lifecycle import Leaf, Status
+from reattach.models.outcomes import FailureCode, RemoteFate
+from reattach.models.policy import Policy, SubmitAfter
+from reattach.models.request import Request
+from reattach.runtime.config import check_agents
+from reattach.runtime.driver import Driver, Key
+from reattach.runtime.executor import Executor
+from tests.adapters import responses, wire
+from tests.adapters.responses import POLLED, STREAMED
+from tests.e2e.harness import Process, until
+from tests.examples.host import Life, now_ms
+
+SETTLE_MS = 600
+POLICY = Policy(
+    submit_after=SubmitAfter.CHECKPOINT,
+    submit_validity_ms=200,
+    submit_timeout_ms=400,
+    probe_timeout_ms=1_000,
+    admission_ms=0,
+    overlap_ms=0,
+    slack_ms=200,
+    poll_ms=300,
+    park_probe_ms=50,
+    backoff_ms=50,
+    backoff_max_ms=200,
+    recovery_spread_ms=0,
+)
+
+
+class Api:
+    """The running stand-in, as its log tells."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.log = folder / "api.jsonl"
+        command = [sys.executable, "-m", "tests.servers.openai_fake", "--port", "0", "--log", str(self.log), *arguments]
+        self.server = Process(command, folder / "api.out")
+        self.url = until(lambda: self.server.text().partition("listening on ")[2].strip(), "the server")
+
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def requests(self) -> list[str]:
+        """Every request that came, such as `POST /v1/responses`; an id is shown as ID."""
+        told = [record["request"] for record in self.records() if "request" in record]
+        ids = {record["id"] for record in self.records() if "id" in record}
+        return [re.sub("resp_[0-9a-f]{48}", lambda found: "ID" if found[0] in ids else found[0], one) for one in told]
+
+    def accepted(self) -> Counter[str]:
+        """How often each call was accepted."""
+        told = [record["accepted"].get("reattach_call", "") for record in self.records() if "accepted" in record]
+        return Counter(told)
+
+    def ids(self) -> list[str]:
+        return [record["id"] for record in self.records() if "accepted" in record]
+
+
+@contextmanager
+def api(folder: Path, *arguments: str) -> Iterator[Api]:
+    made = Api(folder, *arguments)
+    try:
+        yield made
+    finally:
+        made.server.kill()
+
+
+def said(text: str, handle: str = "") -> Invocation:
+    return wire.invocation(message=json.dumps(text).encode(), handle=handle)
+
+
+def submitted(made: Api, text: str, given: dict[str, Any] = STREAMED, **more: Any) -> tuple[SubmitAnswer, list[str]]:
+    return responses.submit(made.url, given, said(text), **more)
+
+
+def watch(made: Api, handle: str, cursor: str = "", most: int = 10_000) -> list[Progress]:
+    """One stream, left after `most` events."""
+
+    async def work(adapter: OpenAIResponsesAdapter) -> list[Progress]:
+        seen: list[Progress] = []
+        async with aclosing(adapter.watch(said("", handle), cursor)) as stream:
+            async for item in stream:
+                seen.append(item)
+                if len(seen) == most:
+                    break
+        return seen
+
+    return responses.on(made.url, STREAMED, work)
+
+
+class TestAdapter:
+    def test_a_run_from_its_first_event_to_its_result(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, learned = submitted(made, "hello world @300ms")
+            (handle,) = made.ids()
+            assert answer == Accepted(handle) and learned == [handle]
+            known = said("hello world @300ms", handle)
+            assert responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known)) == Present(
+                Phase.RUNNING, handle
+            )
+            assert responses.on(made.url, STREAMED, lambda adapter: adapter.fetch(known)) == NotReady()
+            events = [json.loads(item.data) for item in watch(made, handle)]
+            fetched = responses.on(made.url, STREAMED, lambda adapter: adapter.fetch(known))
+        assert [one["sequence_number"] for one in events] == list(range(len(events)))
+        assert events[0]["type"] == "response.created" and events[-1]["type"] == "response.completed"
+        assert "".join(one.get("delta", "") for one in events) == "hello world @300ms"
+        assert isinstance(fetched, Result)
+        result = json.loads(fetched.value)
+        assert result["output_text"] == "hello world @300ms" and result["id"] == handle
+        assert made.accepted() == Counter({"call-1": 1})
+
+    def test_a_run_without_a_stream(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, learned = submitted(made, "hello @60000ms", POLLED)
+            (handle,) = made.ids()
+            assert answer == Accepted(handle) and learned == [handle]
+            # Created without a stream, it has none: the API says 400, and the watch is over.
+            assert watch(made, handle) == []
+            assert made.requests()[-1] == "GET /v1/responses/ID?stream=true"
+
+    @pytest.mark.parametrize("given", [STREAMED, POLLED], ids=["streamed", "polled"])
+    def test_a_lost_answer_is_unresolved_and_one_run_is_there(self, tmp_path: Path, given: dict[str, Any]) -> None:
+        with api(tmp_path) as made:
+            answer, learned = submitted(made, "hello @lose", given)
+            assert isinstance(answer, Unresolved) and learned == []
+            known = responses.on(made.url, given, lambda adapter: adapter.probe(said("hello")))
+            assert isinstance(known, Unknown) and known.final
+            assert made.accepted() == Counter({"call-1": 1}) and made.requests() == ["POST /v1/responses"]
+
+    def test_a_stream_that_breaks_before_the_first_event_resolves_nothing(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, learned = submitted(made, "hello @no-event")
+            assert isinstance(answer, Unresolved) and learned == []
+            assert made.accepted() == Counter({"call-1": 1}) and made.requests() == ["POST /v1/responses"]
+
+    def test_a_stream_that_breaks_after_the_first_event_has_named_the_run(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, learned = submitted(made, "hello @one-event")
+            (handle,) = made.ids()
+            assert answer == Accepted(handle) and learned == [handle]
+            assert watch(made, handle)[-1].cursor == str(len(watch(made, handle)) - 1)
+
+    def test_a_stream_that_breaks_again_and_again_loses_and_doubles_nothing(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, _ = submitted(made, "hello world @cut @200ms")
+            assert isinstance(answer, Accepted)
+            seen: list[Progress] = []
+            while not seen or json.loads(seen[-1].data)["type"] != "response.completed":
+                part = watch(made, answer.handle, seen[-1].cursor if seen else "")
+                assert 1 <= len(part) <= 3
+                seen += part
+            streams = [one for one in made.requests() if "stream=true" in one]
+        numbers = [json.loads(item.data)["sequence_number"] for item in seen]
+        assert numbers == list(range(len(numbers))) and len(numbers) > 10
+        assert len(streams) == -(-len(numbers) // 3)
+
+    @pytest.mark.parametrize("most", [1, 2, 5, 9])
+    def test_a_watcher_that_goes_away_resumes_where_it_was(self, tmp_path: Path, most: int) -> None:
+        with api(tmp_path) as made:
+            answer, _ = submitted(made, "hello world @100ms")
+            assert isinstance(answer, Accepted)
+            first = watch(made, answer.handle, most=most)
+            rest = watch(made, answer.handle, first[-1].cursor)
+        numbers = [json.loads(item.data)["sequence_number"] for item in first + rest]
+        assert len(first) == most and numbers == list(range(len(numbers)))
+        assert json.loads(rest[-1].data)["type"] == "response.completed"
+
+    def test_cancelled_once_and_again(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, _ = submitted(made, "hello @60000ms")
+            assert isinstance(answer, Accepted)
+            known = said("", answer.handle)
+            for _ in range(2):
+                assert responses.on(made.url, STREAMED, lambda adapter: adapter.cancel(known)) == Confirmed()
+            cancelled = Present(Phase.CANCELLED, answer.handle)
+            assert responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known)) == cancelled
+            assert watch(made, answer.handle)[-1].cursor == "4"
+            never = said("", "resp_never")
+            assert isinstance(responses.on(made.url, STREAMED, lambda adapter: adapter.cancel(never)), Unknown)
+
+    @pytest.mark.parametrize(("word", "says"), [("@fail", "server_error: The"), ("@incomplete", "incomplete: max_out")])
+    def test_a_run_that_fails(self, tmp_path: Path, word: str, says: str) -> None:
+        with api(tmp_path) as made:
+            answer, _ = submitted(made, f"hello {word} @0ms")
+            assert isinstance(answer, Accepted)
+            assert json.loads(watch(made, answer.handle)[-1].data)["type"] in ("response.failed", "response.incomplete")
+            known = said("", answer.handle)
+            failed = responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known))
+        assert isinstance(failed, Present) and failed.phase is Phase.FAILED and failed.failure is not None
+        assert failed.failure.message.startswith(says)
+
+    def test_a_run_that_was_forgotten_is_absent(self, tmp_path: Path) -> None:
+        with api(tmp_path, "--retention-ms", "0") as made:
+            answer, _ = submitted(made, "hello @0ms")
+            assert isinstance(answer, Accepted)
+            watch(made, answer.handle)
+            for handle in (answer.handle, "resp_never"):
+                known = said("", handle)
+                assert responses.on(made.url, STREAMED, lambda one, inv=known: one.probe(inv)) == Absent(None)  # type: ignore[misc]
+            assert watch(made, answer.handle) == []
+
+    def test_credentials(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with api(tmp_path, "--token", "right-token") as made:
+            monkeypatch.setenv("REATTACH_TEST_TOKEN", "wrong-token")
+            answer, learned = submitted(made, "hello", token_env="REATTACH_TEST_TOKEN")
+            assert isinstance(answer, Refused) and learned == [] and "invalid_api_key" in answer.failure.message
+            assert isinstance(submitted(made, "hello")[0], Refused)
+            known = said("", "resp_never")
+            assert isinstance(responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known)), Unknown)
+            assert made.accepted() == Counter()
+            monkeypatch.setenv("REATTACH_TEST_TOKEN", "right-token")
+            assert isinstance(submitted(made, "hello", token_env="REATTACH_TEST_TOKEN")[0], Accepted)
+
+    def test_what_the_api_turns_down(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, learned = responses.submit(made.url, {"model": "m", "extra": {"x": 1}}, wire.invocation("x" * 256))
+            assert isinstance(answer, Accepted) and learned
+            missing, _ = responses.submit(made.url + "/nowhere", STREAMED)
+            assert isinstance(missing, Refused)
+
+
+class HoldingLife(Life):
+    """A host that lets a POST go only when a checkpoint holds its intent, as such remotes need it.
+
+    `kept` is what that checkpoint would bring back; each life here begins with its job's latest one.
+    """
+
+    def __init__(self, agents: Mapping[str, AgentConfig], name: str, states: Mapping[Key, bytes] | None = None) -> None:
+        self.states, self.kept = dict(states or {}), dict(states or {})
+        self.held: dict[Key, Ident] = {}
+        self.wakes, self.outcomes, self.facts = {}, [], 0
+        checked = check_agents(agents)
+        self._driver = Driver(checked, incarnation=name, opened_ms=now_ms(), journal=False, lineage=True)
+        self._executor = Executor(agents)
+        for key in list(self.states):
+            self.apply(key, Restored())
+
+    def apply(self, key: Key, event: ThreadEvent) -> None:
+        applied = self._driver.apply(key, self.states.get(key), event, now_ms())
+        self.wakes[key] = applied.wake_at_ms
+        if applied.stored is None:
+            self.states.pop(key, None)
+        else:
+            self.states[key] = applied.stored
+        self.outcomes += applied.outcomes
+        for effect, invocation in applied.orders:
+            if isinstance(effect, Hold):
+                self.held[key] = effect.ident
+            else:
+                self._executor.order(f"{key[0]}\x00{key[1]}", effect, invocation)
+
+    def turn(self) -> None:
+        if self.held:
+            held, self.held = self.held, {}
+            self.kept = dict(self.states)
+            for key, ident in held.items():
+                self.apply(key, CheckpointCompleted(ident))
+        super().turn()
+
+    @property
+    def parked(self) -> bool:
+        return any(one.leaf is Leaf.SU_PARKED for one in self.active)
+
+
+def agents(made: Api, given: dict[str, Any] = STREAMED) -> dict[str, AgentConfig]:
+    return {"demo": AgentConfig("demo", "openai_responses", made.url, options=given, policy=POLICY)}
+
+
+def asked(text: str, **more: Any) -> Request:
+    return Request("call-1", "demo", json.dumps(text).encode(), now_ms(), **more)
+
+
+class TestHost:
+    """Whole calls by the shipped driver and executor."""
+
+    @pytest.mark.parametrize("variant", OpenAIResponsesAdapter.variants, ids=lambda one: one.name)
+    def test_how_many_requests_a_call_takes(self, tmp_path: Path, variant: Any) -> None:
+        with api(tmp_path) as made:
+            life = HoldingLife(agents(made, dict(variant.options)), "life-1")
+            life.ask(asked("hello @50ms"))
+            life.until(lambda: len(life.outcomes) == 1, "the outcome")
+            life.die()
+            requests, accepted = made.requests(), made.accepted()
+        outcome = life.outcomes[0]
+        assert outcome.status is Status.COMPLETED and outcome.result is not None
+        assert json.loads(outcome.result)["output_text"] == "hello @50ms"
+        assert accepted == Counter({"call-1": 1}) and len(requests) == requests_of(variant), requests
+
+    def test_a_crash_while_it_runs_is_followed_by_reading_only(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            call = asked("hello @1500ms")
+            first = HoldingLife(agents(made), "life-1")
+            first.ask(call)
+            first.until(lambda: first.running, "a run")
+            kept = dict(first.states)
+            first.die()
+            second = HoldingLife(agents(made), "life-2", kept)
+            second.ask(call)
+            second.until(lambda: len(second.outcomes) == 1, "the outcome")
+            second.die()
+            assert second.outcomes[0].status is Status.COMPLETED
+            assert made.accepted() == Counter({"call-1": 1})
+            assert made.requests().count("POST /v1/responses") == 1
+
+    @pytest.mark.parametrize("word", ["@lose", "@no-event"])
+    def test_a_lost_answer_parks_the_call_and_nothing_is_sent_again(self, tmp_path: Path, word: str) -> None:
+        with api(tmp_path) as made:
+            life = HoldingLife(agents(made), "life-1")
+            life.ask(asked(f"hello {word}"))
+            life.until(lambda: life.parked, "a parked call")
+            opened, kept = now_ms(), dict(life.states)
+            life.until(lambda: now_ms() > opened + 2 * SETTLE_MS, "two settle times")
+            assert life.parked and life.outcomes == []
+            life.die()
+            later = HoldingLife(agents(made), "life-2", kept)
+            opened = now_ms()
+            later.until(lambda: now_ms() > opened + 2 * SETTLE_MS, "two settle times")
+            assert later.parked and later.outcomes == []
+            later.die()
+            assert made.accepted() == Counter({"call-1": 1}) and made.requests() == ["POST /v1/responses"]
+
+    def test_a_crash_back_to_before_the_post_parks_it_too(self, tmp_path: Path) -> None:
+        """The checkpoint that let the POST go knows of no answer: whether there is a run cannot be asked."""
+        with api(tmp_path) as made:
+            call = asked("hello")
+            first = HoldingLife(agents(made), "life-1")
+            first.ask(call)
+            first.until(lambda: made.accepted().total() == 1, "the POST")
+            first.die()
+            second = HoldingLife(agents(made), "life-2", first.kept)
+            second.ask(call)
+            second.until(lambda: second.parked, "a parked call")
+            opened = now_ms()
+            second.until(lambda: now_ms() > opened + SETTLE_MS, "a settle time")
+            assert second.parked and second.outcomes == []
+            second.die()
+            assert made.accepted() == Counter({"call-1": 1})
+
+    def test_a_cancelled_call_ends_its_run(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            call = asked("hello @60000ms")
+            life = HoldingLife(agents(made), "life-1")
+            life.ask(call)
+            life.until(lambda: life.running, "a run")
+            life.apply(request_key(call), CancelOrdered("call-1", 1))
+            life.until(lambda: len(life.outcomes) == 1, "the outcome")
+            life.die()
+            failure = life.outcomes[0].failure
+            assert failure is not None and failure.code is FailureCode.CANCELLED and failure.remote.settled
+            assert made.requests().count("POST /v1/responses/ID/cancel") == 1
+
+    def test_a_run_that_fails_is_told(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            life = HoldingLife(agents(made), "life-1")
+            life.ask(asked("hello @incomplete @50ms"))
+            life.until(lambda: len(life.outcomes) == 1, "the outcome")
+            life.die()
+            (outcome,) = life.outcomes
+            assert outcome.handle == made.ids()[0]
+        failure = outcome.failure
+        assert failure is not None and (failure.code, failure.remote) == (FailureCode.REMOTE_FAILED, RemoteFate.ENDED)
+        assert failure.message.startswith("incomplete: max_output_tokens")
+
+    def test_a_run_that_was_deleted_is_lost_and_not_sent_again(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            life = HoldingLife(agents(made), "life-1")
+            life.ask(asked("hello @60000ms"))
+            life.until(lambda: life.running, "a run")
+            httpx.delete(f"{made.url}/responses/{made.ids()[0]}").raise_for_status()
+            life.until(lambda: len(life.outcomes) == 1, "the outcome")
+            life.die()
+            failure = life.outcomes[0].failure
+            assert failure is not None and failure.code is FailureCode.LOST
+            assert made.accepted() == Counter({"call-1": 1})
+
+
+class TestStandIn:
+    """The stand-in protects nobody, and is as strict as the API: what is counted above could have failed."""
+
+    BODY: ClassVar = {
+        "model": "m",
+        "input": "hello",
+        "background": True,
+        "stream": False,
+        "metadata": {"reattach_call": "c"},
+    }
+
+    def test_a_second_post_starts_a_second_run(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            for _ in range(2):
+                httpx.post(f"{made.url}/responses", json=self.BODY, headers={"Idempotency-Key": "k"}).raise_for_status()
+            assert made.accepted() == Counter({"c": 2}) and len(set(made.ids())) == 2
+
+    def test_there_is_no_list(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer = httpx.get(f"{made.url}/responses")
+            assert answer.status_code == 404 and set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+    def test_what_is_not_in_the_background_cannot_be_resumed_or_cancelled(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            body = {**self.BODY, "background": False, "stream": True}
+            answer = httpx.post(f"{made.url}/responses", json=body)
+            assert "response.completed" in answer.text and "response.queued" not in answer.text
+            url = f"{made.url}/responses/{made.ids()[0]}"
+            assert httpx.get(url).json()["status"] == "completed"
+            assert httpx.get(url, params={"stream": "true"}).status_code == 404
+            assert httpx.post(f"{url}/cancel").status_code == 400
+
+    def test_what_is_not_in_the_background_dies_with_its_connection(self, tmp_path: Path) -> None:
+        async def leave(url: str) -> str:
+            async with httpx.AsyncClient() as client:
+                body = {**self.BODY, "background": False, "stream": True, "input": "hello @300ms"}
+                async with client.stream("POST", f"{url}/responses", json=body) as answer:
+                    async for _ in answer.aiter_lines():
+                        break
+                await asyncio.sleep(1)
+                status: str = (await client.get(f"{url}/responses/{made.ids()[0]}")).json()["status"]
+                return status
+
+        with api(tmp_path) as made:
+            assert asyncio.run(leave(made.url)) == "in_progress"
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"model": None},
+            {"input": {"role": "user"}},
+            {"store": False},
+            {"metadata": {"k" * 65: "v"}},
+            {"metadata": {"k": "v" * 513}},
+            {"metadata": {"k": 1}},
+            {"metadata": {str(number): "v" for number in range(17)}},
+        ],
+    )
+    def test_what_is_wrong_is_turned_down(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
+        with api(tmp_path) as made:
+            assert httpx.post(f"{made.url}/responses", json={**self.BODY, **wrong}).status_code == 400
+            assert made.accepted() == Counter()
