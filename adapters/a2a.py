@@ -27,7 +27,6 @@ import httpx
 from reattach.adapters import http
 from reattach.adapters.a2a_card import CARD_BYTES_MAX, Interface, Misfit, Options, choose, configured, read_options
 from reattach.adapters.a2a_tasks import (
-    HISTORY_MAX,
     MESSAGE,
     ONLY_A_MESSAGE,
     STATES,
@@ -72,8 +71,8 @@ ADMISSION_MS: Final = 2_000
 ROOM_BYTES: Final = 64 * 1024
 CARD_KEPT_S: Final = 300.0
 PAGE_SIZE: Final = 100
-# Enough to see what became of the latest question.
-HISTORY: Final = 50
+# Messages of a task's history: enough to see what became of the latest question, and not too many for any agent.
+HISTORY: Final = 10
 _RUNNING: Final = frozenset({"submitted", "working"})
 
 
@@ -135,7 +134,7 @@ class A2AAdapter:
             return Present(Phase.FAILED, inv.handle, failure=failure)
         if not inv.handle and self.capabilities.evidence is Evidence.HANDLE_ONLY:
             return Unknown("only a task's id can be asked about, and none is known", True)
-        return await self._ask(inv, HISTORY)
+        return await self._ask(inv)
 
     async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
         marker = marker_of(inv.id, inv.generation)
@@ -162,7 +161,7 @@ class A2AAdapter:
     async def fetch(self, inv: Invocation) -> FetchAnswer:
         if inv.handle.startswith(MESSAGE):
             return Gone(ONLY_A_MESSAGE)
-        match await self._ask(inv, 1):
+        match await self._ask(inv):
             case Present(phase=Phase.COMPLETED, result=bytes(value)):
                 return Result(value)
             case Unknown() as unknown:
@@ -236,25 +235,25 @@ class A2AAdapter:
             return Unknown(f"the agent card cannot be read: {card.cause}")
         return choose(card, self._options, self._endpoint.base)
 
-    async def _ask(self, inv: Invocation, history: int) -> ProbeAnswer:
+    async def _ask(self, inv: Invocation) -> ProbeAnswer:
         wire = await self._wire()
         if isinstance(wire, Unknown):
             return wire
         if not inv.handle:
             return await self._search(wire, inv)
-        return await self._task(wire, inv, history) if _named(inv) else Unknown("the task's id is none", True)
+        return await self._task(wire, inv) if _named(inv) else Unknown("the task's id is none", True)
 
     async def _search(self, wire: Wire, inv: Invocation) -> ProbeAnswer:
         context = thread_id_of(inv.request, inv.generation, inv.slot)
 
-        async def page_of(token: str) -> Answer:
-            return await wire.list(context, HISTORY_MAX, PAGE_SIZE, token, LIST_BYTES_MAX)
+        async def page_of(history: int, token: str) -> Answer:
+            return await wire.list(context, history, PAGE_SIZE, token, LIST_BYTES_MAX)
 
         return await search(page_of, inv, self._endpoint)
 
-    async def _task(self, wire: Wire, inv: Invocation, history: int) -> ProbeAnswer:
-        answer = await wire.get(inv.handle, history, self._bytes_max)
-        if isinstance(answer, Told) and answer.cut is not None and history > 1:
+    async def _task(self, wire: Wire, inv: Invocation) -> ProbeAnswer:
+        answer = await wire.get(inv.handle, HISTORY, self._bytes_max)
+        if isinstance(answer, Told) and answer.cut is not None:
             # What made it too long may be its messages, which are not the result.
             answer = await wire.get(inv.handle, 1, self._bytes_max)
         match answer:

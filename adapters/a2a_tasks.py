@@ -3,21 +3,22 @@
 *Whose task.* A call's message carries its marker as `messageId`, and an agent keeps its messages in the task's
 history. On a thread of its own (a context whose id is derived from this call) every task is the call's, whatever
 its history shows. On a named thread a task whose history may lack its first message proves nothing, and so does a
-list that may have been cut: both are `Unknown`, never `Absent`.
+list that may have been cut: both are `Unknown`, never `Absent`. A message that names another task is that task's,
+whichever history shows it.
 
-*Which question.* A task that waits for input is asked about by the id of its status message, else by the
-time of its status, else by the number of messages that it was sent. A status that still shows a question to
-which the history holds the answer is a task that runs.
+*Which question.* A task that waits for input is asked about by the time of its status, else by the id of its
+status message (some agents make a new one each time they are asked), else by the number of messages that it was
+sent. A status that still shows a question to which the history holds the answer is a task that runs.
 
 *Result.* `{"artifacts": [...], "message": {...} | null}`: the task's artifacts and its last status message, as
-the agent sent them.
+the agent sent them. Where there are no artifacts, `"history": [...]` holds the agent's messages of this task.
 """
 
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from reattach.adapters.a2a_wire import NO_METHOD, UNSUPPORTED, Answer, Fault
+from reattach.adapters.a2a_wire import INVALID, NO_METHOD, UNSUPPORTED, Answer, Fault
 from reattach.adapters.body import to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.models.answers import Absent, Accepted, Phase, Present, ProbeAnswer, SubmitAnswer, Unknown, Unresolved
@@ -28,8 +29,9 @@ from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 HANDLE_CHARS_MAX: Final = 512
 FAILURE_CHARS_MAX: Final = 1_000
 PAGES_MAX: Final = 50
-# More than any task should need: one whose history is longer may have lost the message that began it.
-HISTORY_MAX: Final = 1_000
+# How many messages of each history a list is asked for: more than a task should have, and, for agents that refuse
+# as many, what every one gives. A history of that length may have lost the message that began it.
+HISTORIES: Final = (1_000, 10)
 # What stands for a run that left no task: no task may be called so.
 MESSAGE: Final = "message:"
 ONLY_A_MESSAGE: Final = "the agent answered with a message and keeps no task: its answer cannot be read again"
@@ -48,7 +50,7 @@ _STATES: Final = {
 STATES: Final = {f"TASK_STATE_{word.upper().replace('-', '_')}": word for word in _STATES} | {w: w for w in _STATES}
 _USER: Final = ("ROLE_USER", "user")
 
-Page = Callable[[str], Awaitable[Answer]]
+Read = Callable[[int, str], Awaitable[Answer]]
 
 
 def response_marker(inv: Invocation, response_id: str) -> str:
@@ -126,7 +128,10 @@ def _completed(task: dict[str, Any], message: dict[str, Any], handle: str, cut: 
     artifacts = task.get("artifacts", [])
     if not isinstance(artifacts, list):
         return Unknown("the task's artifacts are no list")
-    return Present(Phase.COMPLETED, handle, to_json({"artifacts": artifacts, "message": message or None}))
+    result = {"artifacts": artifacts, "message": message or None}
+    if not artifacts:
+        result["history"] = [one for one in _messages(task) if one.get("role") not in _USER]
+    return Present(Phase.COMPLETED, handle, to_json(result))
 
 
 def _question(task: dict[str, Any], inv: Invocation, handle: str, endpoint: Endpoint) -> Present | Unknown:
@@ -134,40 +139,50 @@ def _question(task: dict[str, Any], inv: Invocation, handle: str, endpoint: Endp
     message = status.get("message") if isinstance(status.get("message"), dict) else {}
     history = _history(task)
     name, time = message.get("messageId"), status.get("timestamp")
-    if isinstance(name, str) and name:
-        question = name
-    elif isinstance(time, str) and time:
+    if isinstance(time, str) and time:
         question = f"@{time}"
+    elif isinstance(name, str) and name:
+        question = name
     else:
         question = f"#{sum(mine for mine, _ in history)}"
     if endpoint.clean(question, HANDLE_CHARS_MAX) != question:
         return Unknown("the question has an id that cannot be one")
-    if _answered(history, inv, question, shown=bool(message)):
+    if _answered(history, inv, question, name if message else None):
         return Present(Phase.RUNNING, handle)
     text = to_json(message or {"state": status["state"]})
     return Present(Phase.AWAITING_INPUT, handle, question_id=question, question=text)
 
 
-def _answered(history: list[tuple[bool, str]], inv: Invocation, question: str, *, shown: bool) -> bool:
+def _answered(history: list[tuple[bool, str]], inv: Invocation, question: str, shown: Any) -> bool:
     """The status is older than the answer that the history holds already.
 
     Args:
-        history: of each message whether it is ours, and its id.
-        shown: the status holds a message of its own.
+        history: of each message whether it was sent to the agent, and its id.
+        shown: the id of the status message, None where the status holds none.
     """
     response = inv.response
-    ours = response is not None and (True, response_marker(inv, response.response_id)) in history
-    if ours and response is not None and response.question_id == question:
-        return True
     known = inv.question_id if response is None else response.question_id
-    asked = [place for place, (mine, name) in enumerate(history) if not mine and name == (question if shown else known)]
-    return bool(asked) and any(mine for mine, _ in history[asked[-1] :])
+    if question == known:
+        if response is not None and (True, response_marker(inv, response.response_id)) in history:
+            return True
+        if shown is None and sum(mine for mine, _ in history) > 1 and history[-1][0]:
+            return True
+    asks = known if shown is None else shown
+    places = [place for place, (mine, name) in enumerate(history) if not mine and name == asks]
+    return bool(places) and any(mine for mine, _ in history[places[-1] :])
+
+
+def _messages(task: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of this very task in its history."""
+    found = task.get("history")
+    messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [one for one in messages if one.get("taskId") in (None, "", task.get("id"))]
 
 
 def _history(task: dict[str, Any]) -> list[tuple[bool, str]]:
-    found = task.get("history")
-    messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return [(one.get("role") in _USER, name) for one in messages if isinstance(name := one.get("messageId"), str)]
+    """Of each message whether it was sent to the agent, and its id."""
+    messages = [(one.get("role") in _USER, one.get("messageId")) for one in _messages(task)]
+    return [(mine, name) for mine, name in messages if isinstance(name, str)]
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -176,19 +191,21 @@ def _text(message: dict[str, Any]) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-async def search(read: Page, inv: Invocation, endpoint: Endpoint) -> ProbeAnswer:
+async def search(read: Read, inv: Invocation, endpoint: Endpoint) -> ProbeAnswer:
     """Look for the call's task in the list of its context; of several that could be it, the one that rests longest.
 
     Args:
-        read: fetches a page by its token.
+        read: fetches a page with so many messages of each history, by its token.
     """
     context = thread_id_of(inv.request, inv.generation, inv.slot)
     seen: dict[str, dict[str, Any]] = {}
-    token, pages, total = "", 0, 0
-    while token or not pages:
-        if pages == PAGES_MAX:
-            break
-        page = _page(await read(token), endpoint)
+    history, token, pages, total = HISTORIES[0], "", 0, 0
+    while (token or not pages) and pages < PAGES_MAX:
+        answer = await read(history, token)
+        if isinstance(answer, Fault) and answer.code == INVALID and not pages:
+            history = HISTORIES[1]
+            answer = await read(history, token)
+        page = _page(answer, endpoint)
         if isinstance(page, Unknown):
             return page
         tasks, token, total = page
@@ -204,12 +221,12 @@ async def search(read: Page, inv: Invocation, endpoint: Endpoint) -> ProbeAnswer
     if pages > 1:
         # It is ordered by the latest change: a task that began to work meanwhile has gone from a page that was
         # not read yet to the first one.
-        page = _page(await read(""), endpoint)
+        page = _page(await read(history, ""), endpoint)
         if isinstance(page, Unknown):
             return page
         if any(task_id_of(task, endpoint) not in seen for task in page[0]):
             return Unknown("the list of tasks changed while it was read")
-    return _absence(list(seen.values()), context)
+    return _absence(list(seen.values()), context, history)
 
 
 def _page(answer: Answer, endpoint: Endpoint) -> tuple[list[dict[str, Any]], str, int] | Unknown:
@@ -251,15 +268,13 @@ def _found(task: dict[str, Any], inv: Invocation, endpoint: Endpoint) -> ProbeAn
     return Present(judged.phase, handle, None, judged.failure, judged.question_id, judged.question)
 
 
-def _absence(tasks: list[dict[str, Any]], context: str) -> ProbeAnswer:
+def _absence(tasks: list[dict[str, Any]], context: str, asked: int) -> ProbeAnswer:
     for task in tasks:
         if task.get("contextId", context) != context:
             continue
-        history = _history(task)
-        if len(history) >= HISTORY_MAX:
-            return Unknown(f"a task of the thread shows {len(history)} messages: its first may have been cut off", True)
-        if not any(mine for mine, _ in history):
-            return Unknown(
-                "a task of the thread shows none of the messages that it was sent: leave thread_id out", True
-            )
+        history = task.get("history")
+        if isinstance(history, list) and len(history) >= asked:
+            return Unknown(f"a task of the thread shows {asked} messages: its first may have been cut off", True)
+        if not any(mine for mine, _ in _history(task)):
+            return Unknown("a task of the thread shows no message that it was sent: leave thread_id out", True)
     return Absent(None)

@@ -34,8 +34,9 @@ NOT_CANCELABLE: Final = -32002
 UNSUPPORTED: Final = -32004
 VERSION: Final = -32009
 NO_METHOD: Final = -32601
+INVALID: Final = -32602
 # Errors that an agent answers before it does anything with a message. The internal one is not among them.
-REFUSED: Final = frozenset({-32700, -32600, NO_METHOD, -32602, NOT_FOUND, UNSUPPORTED, -32005, -32008, VERSION})
+REFUSED: Final = frozenset({-32700, -32600, NO_METHOD, INVALID, NOT_FOUND, UNSUPPORTED, -32005, -32008, VERSION})
 _RESERVED: Final = range(-32768, -31999)
 _REASONS: Final = {
     "TASK_NOT_FOUND": NOT_FOUND,
@@ -46,7 +47,7 @@ _REASONS: Final = {
     "VERSION_NOT_SUPPORTED": VERSION,
     "INVALID_REQUEST": -32600,
     "METHOD_NOT_FOUND": NO_METHOD,
-    "INVALID_PARAMS": -32602,
+    "INVALID_PARAMS": INVALID,
 }
 _METHODS: Final = {
     "send": ("SendMessage", "message/send"),

@@ -246,7 +246,11 @@ def test_a_result_is_the_artifacts_and_the_last_message(given: dict[str, Any]) -
     assert isinstance(found, Present) and found.result is not None and json.loads(found.result) == result
     assert against(told(given, shown), given, lambda adapter: adapter.fetch(KNOWN)) == Result(found.result)
     empty = against(told(given, task("completed", given=given)), given, probe())
-    assert isinstance(empty, Present) and empty.result == b'{"artifacts":[],"message":null}'
+    assert isinstance(empty, Present) and empty.result == b'{"artifacts":[],"message":null,"history":[]}'
+    history = [message("call-1", mine=True), message("m-1", "the answer"), {**message("m-0"), "taskId": "t-6"}]
+    kept = against(told(given, task("completed", given=given, history=history)), given, probe())
+    assert isinstance(kept, Present) and kept.result is not None
+    assert json.loads(kept.result)["history"] == [message("m-1", "the answer")]
     assert isinstance(against(told(given, task("completed", given=given, artifacts=7)), given, probe()), Unknown)
     assert against(told(given, task(given=given)), given, lambda adapter: adapter.fetch(KNOWN)) == NotReady()
 
@@ -303,14 +307,13 @@ def test_what_is_asked_of_a_task(given: dict[str, Any]) -> None:
     asked = requests_of(given, work, told(given, task(given=given)))
     lines = [line for line, _, _ in asked]
     if given is REST:
-        first, second = "GET /a/tasks/t-7?historyLength=50", "GET /a/tasks/t-7?historyLength=1"
-        assert lines == [first, second, "POST /a/tasks/t-7:cancel"]
+        assert lines == ["GET /a/tasks/t-7?historyLength=10"] * 2 + ["POST /a/tasks/t-7:cancel"]
         return
     assert lines == ["POST /a"] * 3
     get, end = ("tasks/get", "tasks/cancel") if given is OLD else ("GetTask", "CancelTask")
     assert [(body["method"], body["params"]) for _, _, body in asked] == [
-        (get, {"id": "t-7", "historyLength": 50}),
-        (get, {"id": "t-7", "historyLength": 1}),
+        (get, {"id": "t-7", "historyLength": 10}),
+        (get, {"id": "t-7", "historyLength": 10}),
         (end, {"id": "t-7"}),
     ]
 

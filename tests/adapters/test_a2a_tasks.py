@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reattach.adapters.a2a_tasks import HISTORY_MAX, PAGES_MAX, response_marker
+from reattach.adapters.a2a_tasks import HISTORIES, PAGES_MAX, response_marker
 from reattach.models.answers import Absent, Phase, Present, Unknown
 from reattach.models.invocation import Invocation, Response
 from tests.adapters import wire
@@ -50,10 +50,10 @@ def test_the_list_is_asked_for_page_by_page(given: dict[str, Any]) -> None:
         assert on(server.url, given, lambda adapter: adapter.probe(SHARED)) == Absent(None)
         heads = [whole.partition(b"\r\n")[0].decode() for whole in server.whole]
         bodies = [whole.partition(b"\r\n\r\n")[2] for whole in server.whole]
-    params = [{"contextId": "t", "historyLength": HISTORY_MAX, "pageSize": 100}] * 3
+    params = [{"contextId": "t", "historyLength": HISTORIES[0], "pageSize": 100}] * 3
     params[1] = {**params[1], "pageToken": "p/2 é"}
     if given is REST:
-        query = f"contextId=t&historyLength={HISTORY_MAX}&pageSize=100"
+        query = f"contextId=t&historyLength={HISTORIES[0]}&pageSize=100"
         ends = ["", "&pageToken=p%2F2+%C3%A9", ""]
         assert heads == [f"GET /a/tasks?{query}{end} HTTP/1.1" for end in ends]
     else:
@@ -149,7 +149,7 @@ def test_a_list_without_end_is_left() -> None:
 
 def test_a_history_that_may_have_lost_its_first_message_is_no_absence() -> None:
     long = theirs("t-1")
-    long["history"] = [message("call-0", mine=True)] + [message(f"m-{n}") for n in range(HISTORY_MAX - 1)]
+    long["history"] = [message("call-0", mine=True)] + [message(f"m-{n}") for n in range(HISTORIES[0] - 1)]
     found = search(listed(RPC, long), inv=SHARED)
     assert isinstance(found, Unknown) and found.final and "cut" in found.cause
     long["history"].pop()
@@ -188,6 +188,34 @@ def test_a_token_that_makes_no_sense(token: Any) -> None:
     assert isinstance(search(told(RPC, {"tasks": [], "nextPageToken": token})), Unknown)
 
 
+def test_an_agent_that_refuses_long_histories_is_asked_for_short_ones() -> None:
+    """LangGraph's own A2A takes ten at most. What is cut there is found by the shorter measure."""
+    few = [message(f"m-{n}", mine=True) for n in range(HISTORIES[1])]
+    for history, kind in ((few[1:], Absent), (few, Unknown)):
+
+        def behave(server: wire.Server, connection: Any, history: Any = history) -> None:
+            while request := server.request(connection):
+                short = b'"historyLength": 10,' in request
+                shown = listed(RPC, {**theirs("t-1"), "history": history})
+                connection.sendall(shown if short else fault(RPC, -32602, "INVALID_PARAMS"))
+
+        with wire.Server(behave) as server:
+            assert isinstance(on(server.url, RPC, lambda adapter: adapter.probe(SHARED)), kind)
+            assert len(server.whole) == 2
+    refused = search(fault(RPC, -32602, "INVALID_PARAMS"))
+    assert isinstance(refused, Unknown) and not refused.final
+
+
+def test_a_history_may_show_the_messages_of_other_tasks() -> None:
+    """LangGraph's own A2A shows those of the whole context, each with its task."""
+    both = [{**message("call-0", mine=True), "taskId": "t-1"}, {**message("call-1", mine=True), "taskId": "t-2"}]
+    tasks = [{**theirs("t-2"), "history": both}, {**theirs("t-1"), "history": both}]
+    assert search(listed(RPC, *tasks), inv=SHARED) == Present(Phase.COMPLETED, "t-2")
+    assert search(listed(RPC, tasks[1], theirs("t-0")), inv=SHARED) == Absent(None)
+    foreign = search(listed(RPC, {**theirs("t-3"), "history": both}), inv=SHARED)
+    assert isinstance(foreign, Unknown) and foreign.final
+
+
 def test_generations_are_told_apart_on_a_named_thread() -> None:
     second = wire.invocation(thread_id="t", generation=2)
     assert search(listed(RPC, mine(context="t")), inv=second) == Absent(None)
@@ -199,14 +227,15 @@ def asked(shown: dict[str, Any], given: dict[str, Any] = RPC, inv: Invocation = 
 
 
 @every
-def test_a_question_is_named_by_its_message_else_its_time_else_its_number(given: dict[str, Any]) -> None:
+def test_a_question_is_named_by_its_time_else_its_message_else_its_number(given: dict[str, Any]) -> None:
     said = message("q-1", "which?")
-    by_message = asked(task("input-required", given=given, said=said, at="T1"), given)
-    assert isinstance(by_message, Present) and by_message.question_id == "q-1"
-    assert json.loads(by_message.question) == said
-    by_time = asked(task("auth-required", given=given, at="T1"), given)
+    by_time = asked(task("input-required", given=given, said=said, at="T1"), given)
     assert isinstance(by_time, Present) and by_time.question_id == "@T1"
-    assert "state" in json.loads(by_time.question)
+    assert json.loads(by_time.question) == said
+    by_message = asked(task("input-required", given=given, said=said), given)
+    assert isinstance(by_message, Present) and by_message.question_id == "q-1"
+    silent = asked(task("auth-required", given=given, at="T1"), given)
+    assert isinstance(silent, Present) and "state" in json.loads(silent.question)
     history = [{"messageId": name, "role": role} for name, role in (("a", "user"), ("b", "agent"), ("c", "user"))]
     by_number = asked(task("input-required", given=given, history=history), given)
     assert isinstance(by_number, Present) and by_number.question_id == "#2"
@@ -222,37 +251,52 @@ OURS = {"messageId": response_marker(KNOWN, "r-1"), "role": "ROLE_USER", "parts"
 FIRST = message("call-1", mine=True)
 QUESTION = message("q-1", "which?")
 RESPONDING = replace(waiting("q-1"), response=RESPONSE)
+TIMED = replace(waiting("@T1"), response=replace(RESPONSE, question_id="@T1"))
+BOTH = pytest.mark.parametrize(
+    "inv", [RESPONDING, waiting("q-1"), TIMED, waiting("@T1")], ids=["by message", "after it", "by time", "after that"]
+)
 
 
-@pytest.mark.parametrize("inv", [RESPONDING, waiting("q-1")], ids=["responding", "after it"])
+def at_of(inv: Invocation) -> str:
+    return "T1" if inv.question_id == "@T1" else ""
+
+
+@BOTH
 def test_a_question_that_was_answered_is_not_open_any_more(inv: Invocation) -> None:
     """The status lags behind the history: what stands in it is not asked any more, and is not answered again."""
-    kept = task("input-required", said=QUESTION, history=[FIRST, QUESTION, OURS])
-    cleared = task("input-required", at="T1", history=[FIRST, QUESTION, OURS])
+    kept = task("input-required", said=QUESTION, at=at_of(inv), history=[FIRST, QUESTION, OURS])
+    cleared = task("input-required", at=at_of(inv), history=[FIRST, QUESTION, OURS])
     for shown in (kept, cleared):
         assert asked(shown, inv=inv) == Present(Phase.RUNNING, "t-7")
 
 
 def test_an_answer_of_ours_in_the_history_closes_its_question() -> None:
     """Where the agent does not move its question into the history."""
-    shown = task("input-required", said=QUESTION, history=[FIRST, OURS])
-    assert asked(shown, inv=RESPONDING) == Present(Phase.RUNNING, "t-7")
-    timed = replace(RESPONDING, response=replace(RESPONSE, question_id="@T1"))
-    assert asked(task("input-required", at="T1", history=[FIRST, OURS]), inv=timed) == Present(Phase.RUNNING, "t-7")
-    open_still = asked(task("input-required", said=QUESTION, history=[FIRST]), inv=RESPONDING)
-    assert isinstance(open_still, Present) and open_still.question_id == "q-1"
-    foreign = asked(task("input-required", said=QUESTION, history=[FIRST, {**OURS, "messageId": "x"}]), inv=RESPONDING)
-    assert isinstance(foreign, Present) and foreign.question_id == "q-1"
+    for inv in (RESPONDING, TIMED):
+        at = at_of(inv)
+        shown = task("input-required", said=QUESTION, at=at, history=[FIRST, OURS])
+        assert asked(shown, inv=inv) == Present(Phase.RUNNING, "t-7")
+        for history in ([FIRST], [FIRST, {**OURS, "messageId": "x"}], []):
+            found = asked(task("input-required", said=QUESTION, at=at, history=history), inv=inv)
+            assert isinstance(found, Present) and found.question_id == inv.question_id, history
+    silent = asked(task("input-required", at="T1", history=[FIRST]), inv=TIMED)
+    assert isinstance(silent, Present) and silent.question_id == "@T1"
 
 
-@pytest.mark.parametrize("inv", [RESPONDING, waiting("q-1")], ids=["responding", "after it"])
+@BOTH
 def test_the_next_question_is_another_one(inv: Invocation) -> None:
-    shown = task("input-required", said=message("q-2", "and?"), history=[FIRST, QUESTION, OURS])
+    at = at_of(inv) and "T2"
+    shown = task("input-required", said=message("q-2", "and?"), at=at, history=[FIRST, QUESTION, OURS])
     found = asked(shown, inv=inv)
-    assert isinstance(found, Present) and (found.phase, found.question_id) == (Phase.AWAITING_INPUT, "q-2")
-    timed = replace(inv, question_id="@T1", response=inv.response and replace(RESPONSE, question_id="@T1"))
-    later = asked(task("input-required", at="T2", history=[FIRST, OURS]), inv=timed)
-    assert isinstance(later, Present) and later.question_id == "@T2"
+    assert isinstance(found, Present) and (found.phase, found.question_id) == (
+        Phase.AWAITING_INPUT,
+        "@T2" if at else "q-2",
+    )
+
+
+def test_a_question_without_words_is_the_next_one_when_its_time_is() -> None:
+    found = asked(task("input-required", at="T2", history=[FIRST, OURS]), inv=TIMED)
+    assert isinstance(found, Present) and found.question_id == "@T2"
 
 
 def test_no_two_calls_give_their_answers_the_same_name() -> None:
