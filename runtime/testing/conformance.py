@@ -75,14 +75,7 @@ class AdapterConformance(
         caplog.set_level(logging.DEBUG)
         rig.said.clear()
         yield
-        if not rig.secret:
-            return
-        said = [one for one in rig.said if rig.secret in one]
-        if said:
-            pytest.fail(f"the adapter told the credential: {said[0].replace(rig.secret, '***')}", pytrace=False)
-        if rig.secret in caplog.text or any(rig.secret in repr(record.args) for record in caplog.records):
-            names = sorted({record.name for record in caplog.records if rig.secret in record.getMessage()})
-            pytest.fail(f"the credential was logged by {', '.join(names)}", pytrace=False)
+        check_secret(rig, caplog)
 
     def test_at_the_end_no_call_was_executed_more_often_than_was_said(self, rig: Rig) -> None:
         """What lands late shows here, so this stands last."""
@@ -93,3 +86,15 @@ class AdapterConformance(
                 rig.fail(f"{call.id} was executed {found} times; {call.why}")
             if call.expected is not None and found != call.expected:
                 rig.fail(f"{call.id} was executed {found} times instead of {call.expected}; {call.why}")
+
+
+def check_secret(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    """Fail where the credential is in what the adapter has said or somebody has logged."""
+    if not rig.secret:
+        return
+    for one in rig.said:
+        if rig.secret in one:
+            pytest.fail(f"the adapter told the credential: {one.replace(rig.secret, '***')}", pytrace=False)
+    loud = {one.name for one in caplog.records if rig.secret in one.getMessage() or rig.secret in repr(one.args)}
+    if loud:
+        pytest.fail(f"the credential was logged by {', '.join(sorted(loud))}", pytrace=False)

@@ -54,6 +54,17 @@ class SubmitChecks:
         _met(rig, rule)
         judge_submit(rig, call, said, name)
 
+    @pytest.mark.parametrize("name", NONSENSE)
+    def test_a_200_that_the_server_never_gave_accepts_nothing(self, rig: Rig, name: str) -> None:
+        if rig.target.believes_2xx:
+            pytest.skip("every 2xx counts by the rule of this protocol")
+        call = rig.call()
+        with rig.fault(NONSENSE[name], match=rig.target.submits):
+            said = rig.submit(call)
+        if isinstance(said.answer, Accepted):
+            rig.fail(f"{name}, and the server knows nothing of the request: {said}")
+        judge_submit(rig, call, said, f"{name} in the server's stead")
+
     def test_a_submit_says_no_more_than_is_true_when_another_request_of_it_fails(self, rig: Rig) -> None:
         for name in (*NO_ANSWER, *CUT_BODIES, *IN_ITS_STEAD, *AFTER_IT, *NONSENSE):
             call = rig.call()

@@ -57,6 +57,8 @@ class Target:
             be repeated.
         requests: requests of a call without faults, where it is not what the capabilities promise.
         learns_from: what of the submit's answer is enough for the run's name, where that is promised.
+        believes_2xx: every 2xx of a submit or a cancel counts, whatever its body, by the protocol's own rule: then
+            a sign-in page that a gateway answers with is believed.
         cursor_exact: a resumed stream goes on exactly where it broke; False where the server only tries to.
         memory_bytes_max: what may be held at once for the longest answers.
         patience_s: longest wait for something that must come.
@@ -79,6 +81,7 @@ class Target:
     submits: Match = writes
     requests: int | None = None
     learns_from: Literal["", "head", "first_event", "body"] = ""
+    believes_2xx: bool = False
     cursor_exact: bool = True
     memory_bytes_max: int = 32 * MIB
     patience_s: float = 15.0

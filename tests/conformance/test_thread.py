@@ -35,6 +35,7 @@ def thread_server(folder: Path, **options: Any) -> Iterator[Target]:
             executions=executions,
             message=message,
             owns=lambda result, call_id: json.loads(result)["echo"] == {"call": call_id},
+            believes_2xx=True,
             # It shows at once what it has read.
             policy=replace(CONFORMANCE_POLICY, admission_ms=500),
         )

@@ -1,0 +1,250 @@
+"""Adapters that lie: each is a shipped one with one fault, which its docstring tells."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from reattach.adapters import http
+from reattach.adapters.contract import Learn
+from reattach.adapters.http_job import HttpJobAdapter
+from reattach.adapters.thread import ThreadAdapter
+from reattach.adapters.verdict import refused
+from reattach.models.answers import (
+    Absent,
+    Accepted,
+    CancelAnswer,
+    Confirmed,
+    FetchAnswer,
+    NotReady,
+    NotSent,
+    Phase,
+    Present,
+    ProbeAnswer,
+    Progress,
+    Result,
+    SubmitAnswer,
+    Unknown,
+    Unresolved,
+)
+from reattach.models.invocation import Invocation
+
+
+class Careless(ThreadAdapter):
+    """Takes a connection that broke for one over which nothing was sent."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        answer = await super().submit(inv, learn)
+        return NotSent(answer.cause) if isinstance(answer, Unresolved) else answer
+
+
+class Hopeful(ThreadAdapter):
+    """Takes a request that was sent for one that was accepted."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        answer = await super().submit(inv, learn)
+        return Accepted() if isinstance(answer, Unresolved) else answer
+
+
+class Curt(ThreadAdapter):
+    """Takes an error of a gateway for a refusal."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        answer = await super().submit(inv, learn)
+        return refused(answer.cause) if isinstance(answer, Unresolved) else answer
+
+
+class Stubborn(ThreadAdapter):
+    """Sends again when a connection broke."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        answer = await super().submit(inv, learn)
+        return await super().submit(inv, learn) if isinstance(answer, Unresolved) else answer
+
+
+class Obedient(ThreadAdapter):
+    """Goes where a redirect leads."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        answer = await super().submit(inv, learn)
+        if not isinstance(answer, Accepted):
+            url = self._endpoint.base.split("/api")[0] + "/elsewhere"
+            await http.read(self._client, url, {}, 1000)
+        return answer
+
+
+class Denying(ThreadAdapter):
+    """Takes a server that is not available for one that does not know the call."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        answer = await super().probe(inv)
+        return Absent() if isinstance(answer, Unknown) else answer
+
+
+class Blind(ThreadAdapter):
+    """Never finds what was accepted."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        await super().probe(inv)
+        return Absent()
+
+
+class Dreaming(ThreadAdapter):
+    """Finds what was never sent."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        answer = await super().probe(inv)
+        return Present(Phase.RUNNING) if isinstance(answer, Absent) else answer
+
+
+class Curious(ThreadAdapter):
+    """Asks twice."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        await super().probe(inv)
+        return await super().probe(inv)
+
+
+class Fragile(ThreadAdapter):
+    """Raises for what is no JSON."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        answer = await http.read(self._client, self._url(inv), self._endpoint.headers(), 100_000)
+        if isinstance(answer, http.Reply) and answer.status == 200:
+            json.loads(answer.body)
+        return await super().probe(inv)
+
+
+class Greedy(ThreadAdapter):
+    """Reads whatever comes."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        await http.read(self._client, self._url(inv), self._endpoint.headers(), 2**40)
+        return await super().probe(inv)
+
+
+class Hasty(ThreadAdapter):
+    """Says that there is no result where it could not ask."""
+
+    async def fetch(self, inv: Invocation) -> FetchAnswer:
+        answer = await super().fetch(inv)
+        return NotReady() if isinstance(answer, Unknown) else answer
+
+
+class Inventive(ThreadAdapter):
+    """Has a result where it could not ask."""
+
+    async def fetch(self, inv: Invocation) -> FetchAnswer:
+        answer = await super().fetch(inv)
+        return Result(b"{}") if isinstance(answer, Unknown) else answer
+
+
+class Talkative(ThreadAdapter):
+    """Tells its token in a cause."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        answer = await super().probe(inv)
+        return Unknown(str(self._endpoint.headers())) if isinstance(answer, Unknown) else answer
+
+
+class Logging(ThreadAdapter):
+    """Logs its headers."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        logging.getLogger("liar").debug("asking with %s", self._endpoint.headers())
+        return await super().probe(inv)
+
+
+class Careful(ThreadAdapter):
+    """Answers with something that is no answer."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        return "absent"  # type: ignore[return-value]
+
+
+class Nervous(ThreadAdapter):
+    """Takes each piece of a stream for an event."""
+
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        async with http.open_stream(self._client, self._url(inv, "stream"), self._endpoint.headers()) as response:
+            if isinstance(response, http.Unsent | http.Lost):
+                return
+            async for chunk in response.stream:  # type: ignore[union-attr]
+                yield Progress(json.dumps(chunk.decode(errors="replace")).encode())
+
+
+class Loud(ThreadAdapter):
+    """Raises when a stream is none."""
+
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        async with http.open_stream(self._client, self._url(inv, "stream"), self._endpoint.headers()) as response:
+            if isinstance(response, http.Unsent | http.Lost):
+                raise ConnectionError(response.cause)
+        yield Progress(b"1")
+
+
+class Clinging(ThreadAdapter):
+    """Keeps a stream open that nobody listens to any more, and opens another."""
+
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        context = http.open_stream(self._client, self._url(inv, "stream"), self._endpoint.headers())
+        self.kept = [*getattr(self, "kept", []), context]
+        response = await context.__aenter__()
+        async for _ in response.stream:  # type: ignore[union-attr]
+            yield Progress(b"1")
+
+
+class Forgetful(HttpJobAdapter):
+    """Forgets where a stream is to be resumed."""
+
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        async with aclosing(super().watch(inv, "")) as stream:
+            async for event in stream:
+                yield event
+
+
+class Skipping(HttpJobAdapter):
+    """Leaves out the first event after a resumption."""
+
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        skip = bool(cursor)
+        async with aclosing(super().watch(inv, cursor)) as stream:
+            async for event in stream:
+                if not skip:
+                    yield event
+                skip = False
+
+
+class Presumptuous(HttpJobAdapter):
+    """Confirms a cancel that it could not bring to the server."""
+
+    async def cancel(self, inv: Invocation) -> CancelAnswer:
+        answer = await super().cancel(inv)
+        return Confirmed() if isinstance(answer, Unknown) else answer
+
+
+class Polite(HttpJobAdapter):
+    """Confirms a cancel without asking for one."""
+
+    async def cancel(self, inv: Invocation) -> CancelAnswer:
+        return Confirmed()
+
+
+class Keyless(HttpJobAdapter):
+    """Sends a key of its own each time."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        self._options = replace(self._options, key_header="")
+        return await super().submit(inv, learn)
+
+
+class Late(HttpJobAdapter):
+    """Learns the name of a run from the whole answer only."""
+
+    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
+        def nobody(handle: str) -> None:
+            return
+
+        answer = await super().submit(inv, nobody)
+        return Accepted() if isinstance(answer, Accepted) else answer
