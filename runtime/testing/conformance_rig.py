@@ -60,9 +60,11 @@ class Rig:
         target = self.target
         self._runner = asyncio.Runner()
         self._prefix = f"conformance-{uuid.uuid4().hex[:8]}"
-        config = AgentConfig(
-            AGENT, target.protocol, self.proxy.url, target.token_env, dict(target.options), target.policy
-        )
+        options = {
+            name: value.replace("{url}", self.proxy.url) if isinstance(value, str) else value
+            for name, value in target.options.items()
+        }
+        config = AgentConfig(AGENT, target.protocol, self.proxy.url, target.token_env, options, target.policy)
         self._client = self.run(_opened())
         kind = target.adapter or registry.find(target.protocol)
         self.adapter: Adapter = kind.configure(config, self._client)

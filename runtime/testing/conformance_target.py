@@ -51,7 +51,8 @@ class Target:
         ready: path that answers 2xx as soon as the server can be used.
         environment: variables for the command, beside those of the tests.
         adapter: the class to test, when it is not registered under `protocol`.
-        options, policy: as in a job's configuration; the policy's `admission_ms` must hold for this server.
+        options: as in a job's configuration; `{url}` in a text stands for the fault proxy's URL.
+        policy: as in a job's configuration; its `admission_ms` must hold for this server.
         token_env: the variable of the credential; a made-up one unless the environment has it. "" for none.
         submits: says of a request whether it is the one that starts a run, or answers a question, and so may not
             be repeated.
