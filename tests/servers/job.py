@@ -33,6 +33,8 @@ class RealWorld(World):
     Args:
         agents: for each agent of the job its table: `protocol`, `url` and `options`.
         policy: what differs from the harness's `POLICY`.
+        job: what differs in the job's table.
+        seed: of how long each call runs.
     """
 
     def __init__(
@@ -42,11 +44,12 @@ class RealWorld(World):
         agents: Mapping[str, Mapping[str, Any]],
         *,
         policy: Mapping[str, Any] | None = None,
+        job: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
         self._real, self._agents, self._random = server, agents, random.Random(seed)
         self.calls: list[Call] = []
-        super().__init__(folder, policy=policy)
+        super().__init__(folder, policy=policy, job=job)
 
     def _start_server(self) -> Process:
         return self._real.process
