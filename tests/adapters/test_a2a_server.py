@@ -1,4 +1,4 @@
-"""The `a2a` adapter against the A2A SDK's own servers, 1.x and 0.3, and LangGraph's: counted by what their agents did."""
+"""The `a2a` adapter against the servers of the A2A SDK, 1.x and 0.3, and LangGraph: counted by what the agents did."""
 
 import json
 import uuid
