@@ -1,5 +1,6 @@
 """The harness for authors of adapters: needs `reattach[testing]`. See docs/testing.md and docs/conformance.md."""
 
+from reattach.runtime.testing import proxy_faults as faults
 from reattach.runtime.testing import strategies
 from reattach.runtime.testing.conformance import AdapterConformance
 from reattach.runtime.testing.conformance_target import CONFORMANCE_POLICY, Target, count_lines
@@ -24,6 +25,7 @@ __all__ = [
     "RemoteUnderTest",
     "Target",
     "count_lines",
+    "faults",
     "load_profile",
     "strategies",
 ]

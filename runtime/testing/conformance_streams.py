@@ -16,7 +16,7 @@ from reattach.runtime.testing.proxy_faults import Answer, Exchange, Fault, Split
 EVENT_STREAM: Final = "text/event-stream"
 ON_STREAM: Final[Mapping[str, Fault]] = {**NO_ANSWER, **CUT_BODIES, **IN_ITS_STEAD, **NONSENSE, **NOT_FOUND, **LONG}
 # A longer stream is split at every byte of its beginning only.
-SPLITS_MAX: Final = 1_000
+SPLITS_MAX: Final = 300
 PROMPT_S: Final = 5.0
 
 

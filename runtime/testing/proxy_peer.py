@@ -11,8 +11,10 @@ import h11
 from reattach.runtime.testing.proxy_faults import Cut, Fault, Split, Stall, Where
 
 CHUNK_BYTES: Final = 64 * 1024
-# Pieces that are to arrive by themselves need a moment: nothing tells a sender when its reader has read.
+# Pieces that are to arrive by themselves need a moment: nothing tells a sender when its reader has read. Of many
+# pieces the first ones have it, and the others come as they come.
 PACE_S: Final = 0.0005
+PACED_MAX: Final = 500
 CLOSE_S: Final = 1.0
 _RESET: Final = struct.pack("ii", 1, 0)
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -69,6 +71,7 @@ class Shape:
         self._passed = 0
         self.over = False
         self._done = False
+        self._paced = 0
 
     def due(self, chunk: bytes) -> bool:
         """Take a chunk, and say whether the answer has come to the place of its fault."""
@@ -89,8 +92,10 @@ class Shape:
         return self._upto(len(self._seen))
 
     async def pace(self) -> None:
+        """Wait between two pieces."""
         if isinstance(self._fault, Split):
-            await asyncio.sleep(PACE_S)
+            self._paced += 1
+            await pause(self._paced)
 
     def _upto(self, end: int | None) -> list[bytes]:
         piece, self._passed = self._seen[self._passed : end], end or self._passed
@@ -104,6 +109,11 @@ class Shape:
             case Cut(Where.BODY, _, events) | Stall(events):
                 return _after_events(self._seen, events)
         return None
+
+
+async def pause(number: int) -> None:
+    """Wait behind a piece, by its number."""
+    await asyncio.sleep(PACE_S if number <= PACED_MAX else 0)
 
 
 def _after_events(body: bytes, count: int) -> int | None:

@@ -21,7 +21,7 @@ from reattach.runtime.testing.proxy_faults import (
     Twice,
     Where,
 )
-from reattach.runtime.testing.proxy_peer import CHUNK_BYTES, PACE_S, Peer, Shape
+from reattach.runtime.testing.proxy_peer import CHUNK_BYTES, Peer, Shape, pause
 
 _HOP: Final = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"expect"})
 Headers = list[tuple[bytes, bytes]]
@@ -232,10 +232,10 @@ class Relay:
             headers.append((b"Content-Length", str(len(fault.body)).encode()))
         await self._client.send(_head(fault.status, headers))
         ends = [*fault.pieces, len(fault.body)]
-        for start, end in zip([0, *fault.pieces], ends, strict=True):
+        for number, (start, end) in enumerate(zip([0, *fault.pieces], ends, strict=True), 1):
             if start < end and fault.repeat == 1:
                 await self._client.send(h11.Data(data=fault.body[start:end]))
-                await asyncio.sleep(PACE_S if fault.pieces else 0)
+                await pause(number)
         sent = 0
         while fault.repeat != 1 and (sent < fault.repeat or not fault.repeat):
             await self._client.send(h11.Data(data=fault.body))
