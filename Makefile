@@ -16,10 +16,10 @@ STAMP := $(VENV)/.reattach-installed
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers test test-only lint format demo diagram wheel clean
+.PHONY: help install servers test test-only conformance lint format demo diagram wheel clean
 
 help: ## Show what can be made.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make .venv with everything for development.
 
@@ -55,6 +55,9 @@ test: install servers lint ## Run every check: ruff, mypy, and all tests with re
 
 test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
 	$(BIN)/python -m pytest $(ARGS)
+
+conformance: install servers ## Ask each adapter and a live server whether the adapter tells the truth.
+	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 lint: install ## Run ruff and mypy.
 	$(BIN)/ruff check --extend-exclude $(SERVERS) .
