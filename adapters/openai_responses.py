@@ -124,13 +124,11 @@ class OpenAIResponsesAdapter:
         return cls(client, endpoint, options, result_bytes_max=config.policy.result_bytes_max)
 
     async def probe(self, inv: Invocation) -> ProbeAnswer:
-        if not inv.handle:
-            return Unknown(_NO_HANDLE, True)
         headers = self._endpoint.headers(Accept="application/json", Cache_Control="no-cache, no-store")
         try:
             url = self._url(inv)
         except ValueError:
-            return Unknown("the response's id cannot be sent", True)
+            return Unknown(_NO_HANDLE, True)
         answer = await http.read(self._client, url, headers, self._bytes_max)
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)
@@ -159,7 +157,7 @@ class OpenAIResponsesAdapter:
             return named
 
     async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
-        if not (inv.handle and self._options.stream):
+        if not self._options.stream:
             return
         last = number_of(cursor)
         try:
@@ -190,13 +188,11 @@ class OpenAIResponsesAdapter:
         return NotReady()
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
-        if not inv.handle:
-            return Unknown(_NO_HANDLE, True)
         headers = self._endpoint.headers(Accept="application/json")
         try:
             url = self._url(inv, "cancel")
         except ValueError:
-            return Unknown("the response's id cannot be sent", True)
+            return Unknown(_NO_HANDLE, True)
         answer = await http.send_once(self._client, url, headers, b"", self._bytes_max)
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)

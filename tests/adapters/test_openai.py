@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from reattach.adapters.openai_responses import FIRST_EVENTS_MAX, OpenAIResponsesAdapter
-from reattach.adapters.openai_responses_options import INSTRUCTIONS_CHARS_MAX
 from reattach.models.answers import (
     Absent,
     Accepted,
@@ -128,12 +127,12 @@ class TestSubmit:
     def test_a_long_answer_is_read_as_far_as_the_id(self) -> None:
         assert submit_to(body(response(instructions="x" * 500_000)), POLLED) == TAKEN
 
-    def test_long_instructions_are_repeated_in_the_first_event(self) -> None:
-        text = "\u754c" * INSTRUCTIONS_CHARS_MAX
-        first = event("response.created", 0, response={"instructions": text, **response()})
-        reply = events(first)
-        assert len(reply) > 256 * 1024
-        assert submit_to(reply, {"model": "m", "instructions": text}) == TAKEN
+    def test_what_is_repeated_of_the_options_makes_a_first_event_no_longer_than_is_allowed(self) -> None:
+        tools = ["\u754c" * 400_000]
+        reply = events(event("response.created", 0, response={"tools": tools, **response()}))
+        assert len(reply) > 2_000_000
+        assert submit_to(reply, {"model": "m", "extra": {"tools": tools}}) == TAKEN
+        assert isinstance(submit_to(reply)[0], Unresolved)
 
     @pytest.mark.parametrize(
         ("told", "cause"),
