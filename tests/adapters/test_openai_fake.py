@@ -1,6 +1,5 @@
 """`openai_responses` against the stand-in for the API, a process of its own that counts what it has accepted."""
 
-import asyncio
 import json
 import re
 import sys
@@ -46,12 +45,10 @@ from tests.adapters.responses import POLLED, STREAMED
 from tests.e2e.harness import Process, until
 from tests.examples.host import Life, now_ms
 
-SETTLE_MS = 600
+# Many times longer than a parked call waits between two looks.
+LONG_MS = 1_000
 POLICY = Policy(
     submit_after=SubmitAfter.CHECKPOINT,
-    submit_validity_ms=200,
-    submit_timeout_ms=400,
-    probe_timeout_ms=1_000,
     admission_ms=0,
     overlap_ms=0,
     slack_ms=200,
@@ -128,11 +125,7 @@ class TestAdapter:
             answer, learned = submitted(made, "hello world @300ms")
             (handle,) = made.ids()
             assert answer == Accepted(handle) and learned == [handle]
-            known = said("hello world @300ms", handle)
-            assert responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known)) == Present(
-                Phase.RUNNING, handle
-            )
-            assert responses.on(made.url, STREAMED, lambda adapter: adapter.fetch(known)) == NotReady()
+            known = said("", handle)
             events = [json.loads(item.data) for item in watch(made, handle)]
             fetched = responses.on(made.url, STREAMED, lambda adapter: adapter.fetch(known))
         assert [one["sequence_number"] for one in events] == list(range(len(events)))
@@ -198,6 +191,15 @@ class TestAdapter:
         numbers = [json.loads(item.data)["sequence_number"] for item in first + rest]
         assert len(first) == most and numbers == list(range(len(numbers)))
         assert json.loads(rest[-1].data)["type"] == "response.completed"
+
+    def test_a_run_that_goes_on(self, tmp_path: Path) -> None:
+        with api(tmp_path) as made:
+            answer, _ = submitted(made, "hello @60000ms")
+            assert isinstance(answer, Accepted)
+            known = said("", answer.handle)
+            running = Present(Phase.RUNNING, answer.handle)
+            assert responses.on(made.url, STREAMED, lambda adapter: adapter.probe(known)) == running
+            assert responses.on(made.url, STREAMED, lambda adapter: adapter.fetch(known)) == NotReady()
 
     def test_cancelled_once_and_again(self, tmp_path: Path) -> None:
         with api(tmp_path) as made:
@@ -311,13 +313,13 @@ class TestHost:
     def test_how_many_requests_a_call_takes(self, tmp_path: Path, variant: Any) -> None:
         with api(tmp_path) as made:
             life = HoldingLife(agents(made, dict(variant.options)), "life-1")
-            life.ask(asked("hello @50ms"))
+            life.ask(asked("hello @0ms"))
             life.until(lambda: len(life.outcomes) == 1, "the outcome")
             life.die()
             requests, accepted = made.requests(), made.accepted()
         outcome = life.outcomes[0]
         assert outcome.status is Status.COMPLETED and outcome.result is not None
-        assert json.loads(outcome.result)["output_text"] == "hello @50ms"
+        assert json.loads(outcome.result)["output_text"] == "hello @0ms"
         assert accepted == Counter({"call-1": 1}) and len(requests) == requests_of(variant), requests
 
     def test_a_crash_while_it_runs_is_followed_by_reading_only(self, tmp_path: Path) -> None:
@@ -343,12 +345,12 @@ class TestHost:
             life.ask(asked(f"hello {word}"))
             life.until(lambda: life.parked, "a parked call")
             opened, kept = now_ms(), dict(life.states)
-            life.until(lambda: now_ms() > opened + 2 * SETTLE_MS, "two settle times")
+            life.until(lambda: now_ms() > opened + LONG_MS, "a long time")
             assert life.parked and life.outcomes == []
             life.die()
             later = HoldingLife(agents(made), "life-2", kept)
             opened = now_ms()
-            later.until(lambda: now_ms() > opened + 2 * SETTLE_MS, "two settle times")
+            later.until(lambda: now_ms() > opened + LONG_MS, "a long time")
             assert later.parked and later.outcomes == []
             later.die()
             assert made.accepted() == Counter({"call-1": 1}) and made.requests() == ["POST /v1/responses"]
@@ -365,7 +367,7 @@ class TestHost:
             second.ask(call)
             second.until(lambda: second.parked, "a parked call")
             opened = now_ms()
-            second.until(lambda: now_ms() > opened + SETTLE_MS, "a settle time")
+            second.until(lambda: now_ms() > opened + LONG_MS, "a long time")
             assert second.parked and second.outcomes == []
             second.die()
             assert made.accepted() == Counter({"call-1": 1})
@@ -441,18 +443,11 @@ class TestStandIn:
             assert httpx.post(f"{url}/cancel").status_code == 400
 
     def test_what_is_not_in_the_background_dies_with_its_connection(self, tmp_path: Path) -> None:
-        async def leave(url: str) -> str:
-            async with httpx.AsyncClient() as client:
-                body = {**self.BODY, "background": False, "stream": True, "input": "hello @300ms"}
-                async with client.stream("POST", f"{url}/responses", json=body) as answer:
-                    async for _ in answer.aiter_lines():
-                        break
-                await asyncio.sleep(1)
-                status: str = (await client.get(f"{url}/responses/{made.ids()[0]}")).json()["status"]
-                return status
-
         with api(tmp_path) as made:
-            assert asyncio.run(leave(made.url)) == "in_progress"
+            body = {**self.BODY, "background": False, "stream": True, "input": "hello @60000ms"}
+            with httpx.stream("POST", f"{made.url}/responses", json=body) as answer:
+                assert next(answer.iter_lines()) == "event: response.created"
+            until(lambda: {"died": made.ids()[0]} in made.records(), "the end of the run")
 
     @pytest.mark.parametrize(
         "wrong",

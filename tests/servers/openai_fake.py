@@ -17,8 +17,8 @@ text, and words in that text say how the run goes:
     @one-event    ... and its stream breaks after the first event
     @cut          every resumed stream breaks after three events
 
-The log has one JSON line per request, and one per accepted response with its metadata. What the
-documentation of the API leaves open is marked "assumed".
+The log has one JSON line per request, one per accepted response with its metadata, and one per run
+that died with its connection. What the documentation of the API leaves open is marked "assumed".
 """
 
 import argparse
@@ -129,8 +129,9 @@ class Application:
                     return
                 await run.changed.wait()
         finally:
-            if not run.response["background"] and run.task is not None:
+            if not run.response["background"] and run.response["status"] not in ENDED and run.task is not None:
                 run.task.cancel()
+                self._write(died=run.response["id"])
 
     def _find(self, name: str) -> Run | None:
         run = self._runs.get(name)
