@@ -65,7 +65,7 @@ class Rig:
             for name, value in target.options.items()
         }
         config = AgentConfig(AGENT, target.protocol, self.proxy.url, target.token_env, options, target.policy)
-        self._client = self.run(_opened())
+        self._client = self.run(_opened(target.carrier))
         kind = target.adapter or registry.find(target.protocol)
         self.adapter: Adapter = kind.configure(config, self._client)
         self._witness = Witness(self.adapter)
@@ -237,8 +237,8 @@ class Rig:
             call.inv = replace(call.inv, handle=handle)
 
 
-async def _opened() -> Any:
-    return open_client(connections_max=16)
+async def _opened(carrier: str) -> Any:
+    return open_client(connections_max=16, carrier=carrier)
 
 
 def _after(able: Capabilities, policy: Policy) -> Any:

@@ -54,6 +54,7 @@ class Target:
         options: as in a job's configuration; `{url}` in a text stands for the fault proxy's URL.
         policy: as in a job's configuration; its `admission_ms` must hold for this server.
         token_env: the variable of the credential; a made-up one unless the environment has it. "" for none.
+        carrier: the HTTP client: "aiohttp", "httpx", or "" for the one that a job would take here.
         submits: says of a request whether it is the one that starts a run, or answers a question, and so may not
             be repeated.
         requests: requests of a call without faults, where it is not what the capabilities promise.
@@ -79,6 +80,7 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
     policy: Policy = CONFORMANCE_POLICY
     token_env: str = VARIABLE
+    carrier: str = ""
     submits: Match = writes
     requests: int | None = None
     learns_from: Literal["", "head", "first_event", "body"] = ""

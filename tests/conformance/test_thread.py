@@ -55,3 +55,13 @@ class TestSeveralCallsPerThread(AdapterConformance):
     def serve(cls, folder: Path) -> Iterator[Target]:
         with thread_server(folder, marker="message_ids") as target:
             yield target
+
+
+class TestOverHttpx(AdapterConformance):
+    """Without the extra `fast` requests go over httpx's own pool."""
+
+    @classmethod
+    @contextmanager
+    def serve(cls, folder: Path) -> Iterator[Target]:
+        with thread_server(folder) as target:
+            yield replace(target, carrier="httpx")
