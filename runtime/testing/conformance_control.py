@@ -18,6 +18,7 @@ from reattach.runtime.testing.conformance_faults import (
 from reattach.runtime.testing.conformance_reads import result_of
 from reattach.runtime.testing.conformance_rig import ENDED, Rig
 from reattach.runtime.testing.conformance_said import Call, Said
+from reattach.runtime.testing.conformance_truth import sent_once
 from reattach.runtime.testing.proxy_faults import Cut, Fault, Where
 
 # The server has had no cancel, and no answer of its own has arrived.
@@ -87,7 +88,7 @@ class QuestionChecks:
         shown = rig.until_shown(call)
         if shown.phase is Phase.AWAITING_INPUT and shown.question_id == question:
             rig.fail(f"answered, completed, and now the same question is open again, after {again}")
-        _answered(rig, call, 1, f"the same answer given twice, the second time with {again}")
+        _answered(rig, call, f"the same answer given twice, the second time with {again}")
         if result_of(rig, call) != result:
             rig.fail(f"the result was {result!r}, and another one after the same answer had been given again: {again}")
 
@@ -96,19 +97,20 @@ class QuestionChecks:
         call, question = _asked(rig)
         with rig.fault(ON_RESPOND[name], match=rig.target.submits) as rule:
             said = rig.respond(call, question)
+        sent_once(rig, said, name)
         taken = any(one.forwarded for one in rule.hits)
         match said.answer:
-            case NotSent() | Refused() if taken:
-                rig.fail(f"{name}: the server was given the answer, and the adapter says {said}")
+            case NotSent() | Refused() if taken or (isinstance(said.answer, NotSent) and rule.hits):
+                rig.fail(f"{name}: the answer arrived at the proxy, and the adapter says {said}")
             case Accepted():
                 rig.until_shown(call, Phase.COMPLETED)
-                _answered(rig, call, 1, name)
+                _answered(rig, call, name)
             case NotSent() | Refused() | Unresolved() | Occupied():
                 shown = rig.soon(lambda: _moved(rig, call, question), rig.target.patience_s if taken else 0)
                 if not shown:
                     rig.respond(call, question)
                 rig.until_shown(call, Phase.COMPLETED)
-                _answered(rig, call, 1, name)
+                _answered(rig, call, name)
 
 
 def _asked(rig: Rig) -> tuple[Call, str]:
@@ -128,9 +130,11 @@ def _moved(rig: Rig, call: Call, question: str) -> bool:
     return isinstance(answer, Present) and (answer.phase, answer.question_id) != (Phase.AWAITING_INPUT, question)
 
 
-def _answered(rig: Rig, call: Call, most: int, name: str) -> None:
-    if rig.target.answers is not None and rig.target.answers(call.id) > most:
-        rig.fail(f"{name}: the run has worked with {rig.target.answers(call.id)} answers to one question")
+def _answered(rig: Rig, call: Call, name: str) -> None:
+    """The run has completed, and so with one answer to its one question."""
+    found = 1 if rig.target.answers is None else rig.target.answers(call.id)
+    if found != 1:
+        rig.fail(f"{name}: the run has completed with {found} answers to one question")
 
 
 def _working(rig: Rig) -> Call:

@@ -44,16 +44,18 @@ def judge_submit(rig: Rig, call: Call, said: Said, name: str) -> None:
 
 def sent_once(rig: Rig, said: Said, name: str) -> None:
     """One submit sends one request at most that may not be repeated, and follows no redirect."""
-    # A server that has refused the first one itself may be sent another, as when its thread is still to be made.
-    seen = [one for one in submits_of(rig, said) if one.fault is not None or not _refused(one)]
-    if len(seen) > 1:
+    # Another may follow one that the server itself has refused, as when its thread is still to be made.
+    seen = submits_of(rig, said)
+    if not all(_refused(one) for one in seen[:-1]):
         rig.fail(f"{name}: one submit sent {len(seen)} requests that may not be repeated", str(said))
     if any(one.path == ELSEWHERE for one in said.requests):
         rig.fail(f"{name}: the adapter followed a redirect", str(said))
 
 
 def _refused(exchange: Exchange) -> bool:
-    return bool(exchange.statuses) and all(400 <= status < 500 for status in exchange.statuses)
+    return (
+        exchange.fault is None and bool(exchange.statuses) and all(400 <= status < 500 for status in exchange.statuses)
+    )
 
 
 def one_started(rig: Rig, call: Call, said: Said, name: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from reattach.adapters import http
 from reattach.adapters.contract import Learn
 from reattach.adapters.http_job import HttpJobAdapter
+from reattach.adapters.langgraph import LangGraphAdapter
 from reattach.adapters.thread import ThreadAdapter
 from reattach.adapters.verdict import refused
 from reattach.models.answers import (
@@ -16,6 +17,8 @@ from reattach.models.answers import (
     Accepted,
     CancelAnswer,
     Confirmed,
+    FenceAnswer,
+    Fenced,
     FetchAnswer,
     NotReady,
     NotSent,
@@ -248,3 +251,27 @@ class Late(HttpJobAdapter):
 
         answer = await super().submit(inv, nobody)
         return Accepted() if isinstance(answer, Accepted) else answer
+
+
+class Unlocked(LangGraphAdapter):
+    """Says that it has closed a thread, and has not."""
+
+    async def fence(self, inv: Invocation) -> FenceAnswer:
+        return Fenced()
+
+
+class Nameless(LangGraphAdapter):
+    """Gives no question a name."""
+
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        answer = await super().probe(inv)
+        asks = isinstance(answer, Present) and answer.phase is Phase.AWAITING_INPUT
+        return replace(answer, question_id="") if asks and isinstance(answer, Present) else answer
+
+
+class Repeating(LangGraphAdapter):
+    """Sends an answer again under another name, whatever became of the first."""
+
+    async def respond(self, inv: Invocation) -> SubmitAnswer:
+        answer = await super().respond(inv)
+        return await super().respond(inv) if isinstance(answer, Unresolved) else answer
