@@ -149,6 +149,7 @@ class Application:
         if run is None or not run.response["background"]:
             return _absent(name)
         if not run.stream:
+            # The guide says that it cannot be; the status is assumed.
             return _error(400, "This response was not created with stream=true and cannot be streamed.", "stream")
         after = parse_qs(request.url.query).get("starting_after", ["-1"])[0]
         if not re.fullmatch(r"-1|\d{1,9}", after):
@@ -160,6 +161,7 @@ class Application:
         if run is None:
             return _absent(name)
         if not run.response["background"]:
+            # Documented as impossible; the status and the words are assumed.
             return _error(400, "Cannot cancel a synchronous response.")
         if run.response["status"] not in ENDED and run.task is not None:
             run.task.cancel()
