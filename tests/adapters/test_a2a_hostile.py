@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from reattach.adapters import http
 from reattach.adapters.a2a import A2AAdapter
 from reattach.adapters.http_job_list import LIST_BYTES_MAX
 from reattach.models import answers
@@ -18,7 +19,22 @@ from reattach.models.answers import Absent, Accepted, Phase, Present, Result, Un
 from reattach.models.codec import encode_event
 from reattach.models.events import FetchAnswered, Ident, ProbeAnswered, RespondAnswered, SubmitAnswered
 from tests.adapters import wire
-from tests.adapters.a2a_agents import CONTEXT, KNOWN, NEW, OLD, OWN, REST, RPC, WIRES, against, config, on, task, told
+from tests.adapters.a2a_agents import (
+    CONTEXT,
+    KNOWN,
+    NEW,
+    OLD,
+    OWN,
+    REST,
+    RPC,
+    WIRES,
+    against,
+    config,
+    on,
+    sent,
+    task,
+    told,
+)
 from tests.adapters.test_a2a_tasks import RESPONDING
 
 MB = 1024 * 1024
@@ -357,11 +373,28 @@ def test_a_line_without_end_ends_the_stream(given: dict[str, Any]) -> None:
     assert items == [answers.Progress(b'{"x":1}')] and peak < 8 * MB
 
 
-def test_a_subscription_over_json_rpc_leaves_once_and_its_answer_may_take_its_time() -> None:
-    """It is a POST, and like each POST it is not sent again; a read by POST waits for its body as any read does."""
+def test_a_subscription_over_json_rpc_leaves_once() -> None:
+    """It is a POST, and like each POST it is not sent again."""
     with wire.Server(wire.hangs_up_after_the_request) as server:
 
         async def work(adapter: A2AAdapter) -> list[Any]:
             return [item async for item in adapter.watch(KNOWN, "")]
 
         assert on(server.url, RPC, work) == [] and server.connections == 1
+
+
+def test_a_read_by_post_waits_for_its_answer_as_every_read_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long result takes its time, and the caller has a limit of its own; only a send is cut short."""
+    real = http.send_once
+    monkeypatch.setattr(http, "send_once", lambda *given, body_s=0.05, **more: real(*given, body_s=body_s, **more))
+
+    def behave(server: wire.Server, connection: Any) -> None:
+        while request := server.request(connection):
+            head, _, body = (sent if b"SendMessage" in request else told)(RPC, task()).partition(b"\r\n\r\n")
+            connection.sendall(head + b"\r\n\r\n")
+            server.done.wait(0.5)
+            connection.sendall(body)
+
+    with wire.Server(behave) as server:
+        assert on(server.url, RPC, lambda adapter: adapter.probe(KNOWN)) == Present(Phase.RUNNING, "t-7")
+        assert isinstance(on(server.url, RPC, lambda adapter: adapter.submit(OWN, lambda handle: None)), Unresolved)
