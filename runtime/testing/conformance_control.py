@@ -25,7 +25,8 @@ from reattach.runtime.testing.proxy_faults import Cut, Fault, Where
 NO_CANCEL: Final[Mapping[str, Fault]] = {
     "cut before anything was forwarded": Cut(Where.BEFORE),
     **IN_ITS_STEAD,
-    **NONSENSE,
+    # Some servers answer a cancel with no word more than 200.
+    **{name: fault for name, fault in NONSENSE.items() if name not in ("an empty body", "null")},
     **NOT_FOUND,
 }
 ON_CANCEL: Final[Mapping[str, Fault]] = {**NO_CANCEL, **NO_ANSWER, **CUT_BODIES, **AFTER_IT}

@@ -8,12 +8,13 @@ from tests.servers.running import Running
 WORDS = {"quick": "", "slow": " @1500ms", "failing": " !fail", "asking": " ?ask"}
 
 
-def message(call_id: str, kind: str) -> str:
-    return call_id + WORDS[kind]
+def target(server: Running, protocol: str, *, failing: str = WORDS["failing"], **more: Any) -> Target:
+    """A target that counts in the server's effects.
 
-
-def target(server: Running, protocol: str, **more: Any) -> Target:
-    """A target that counts in the server's effects."""
+    Args:
+        failing: what lets a run fail.
+    """
+    words = {**WORDS, "failing": failing}
 
     def executions(call_id: str) -> int:
         return sum(one["text"].partition(" ")[0] == call_id for one in server.executions())
@@ -25,7 +26,7 @@ def target(server: Running, protocol: str, **more: Any) -> Target:
         "url": server.url,
         "executions": executions,
         "answers": answers,
-        "message": message,
+        "message": lambda call_id, kind: call_id + words[kind],
         "owns": lambda result, call_id: call_id.encode() in result,
     }
     return Target(protocol=protocol, **{**given, **more})

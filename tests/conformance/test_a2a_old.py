@@ -8,7 +8,7 @@ import pytest
 
 from reattach.testing import AdapterConformance, Target
 from tests.conformance import effects
-from tests.conformance.test_a2a import sends
+from tests.conformance.test_a2a import FAILS, sends
 from tests.servers.running import a2a, a2a_old
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ class TestOldServer(AdapterConformance):
     def serve(cls, folder: Path) -> Iterator[Target]:
         with a2a_old(folder / "server") as server:
             options = {"endpoint": "{url}/", "version": "0.3"}
-            yield effects.target(server, "a2a", options=options, submits=sends)
+            yield effects.target(server, "a2a", failing=FAILS, options=options, submits=sends)
 
 
 class TestNewServer(AdapterConformance):
@@ -29,4 +29,4 @@ class TestNewServer(AdapterConformance):
     def serve(cls, folder: Path) -> Iterator[Target]:
         with a2a(folder / "server") as server:
             options = {"endpoint": "{url}/rpc", "version": "0.3"}
-            yield effects.target(server, "a2a", options=options, submits=sends)
+            yield effects.target(server, "a2a", failing=FAILS, options=options, submits=sends)

@@ -1,13 +1,15 @@
 """The conformance kit against `langgraph` and LangGraph's own development server."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reattach.runtime.testing.proxy_faults import Exchange
+from reattach.runtime.testing.proxy_faults import Exchange, Match
 from reattach.testing import AdapterConformance, Target
 from tests.conformance import effects
 from tests.servers.running import langgraph
@@ -15,18 +17,48 @@ from tests.servers.running import langgraph
 pytestmark = pytest.mark.slow
 
 
-def runs(exchange: Exchange) -> bool:
-    return exchange.method == "POST" and exchange.path.endswith("/runs")
+# What the kit has found, and the adapter still does: it fails here as soon as that is mended.
+TOO_LONG = "a history of more bytes than any result may have is taken for a result, also where it is no history"
+CONFIRMED = "a cancel is confirmed by any 200, also by a page of a gateway"
+KNOWN = {
+    **{
+        f"test_a_fetch_is_in_doubt_or_right[{name}]": TOO_LONG
+        for name in ("an endless body", "an endless text", "100 MB", "an endless stream without an event")
+    },
+    "test_a_cancel_is_confirmed_only_when_the_run_has_ended": CONFIRMED,
+}
+
+
+def starts() -> Match:
+    """A POST that starts a run: one to a thread that was made before, since the server refuses any other."""
+    made: set[str] = set()
+
+    def match(exchange: Exchange) -> bool:
+        if exchange.method != "POST":
+            return False
+        if exchange.path.endswith("/threads"):
+            made.add(json.loads(exchange.body)["thread_id"])
+        return exchange.path.endswith("/runs") and exchange.path.split("/")[-2] in made
+
+    return match
 
 
 @contextmanager
 def graph_server(folder: Path, **options: Any) -> Iterator[Target]:
     with langgraph(folder / "server") as server:
         given = {"assistant": "agent", "result": "messages.-1.content", **options}
-        yield effects.target(server, "langgraph", options=given, submits=runs, learns_from="head")
+        yield effects.target(server, "langgraph", options=given, submits=starts(), learns_from="head")
 
 
-class TestOneCallPerThread(AdapterConformance):
+class Graphs(AdapterConformance):
+    @pytest.fixture(autouse=True)
+    def known(self, request: pytest.FixtureRequest) -> None:
+        reason = KNOWN.get(request.node.name)
+        if reason is not None:
+            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+class TestOneCallPerThread(Graphs):
     @classmethod
     @contextmanager
     def serve(cls, folder: Path) -> Iterator[Target]:
@@ -34,9 +66,10 @@ class TestOneCallPerThread(AdapterConformance):
             yield target
 
 
-class TestSeveralCallsPerThread(AdapterConformance):
+class TestSeveralCallsPerThread(Graphs):
     @classmethod
     @contextmanager
     def serve(cls, folder: Path) -> Iterator[Target]:
         with graph_server(folder, threads="shared") as target:
-            yield target
+            # The first call on a thread finds that it is to be made: a POST that is refused, and one that makes it.
+            yield replace(target, requests=7)
