@@ -15,7 +15,7 @@ import pytest
 
 from reattach.models.answers import Phase
 from reattach.models.errors import ConfigError
-from reattach.runtime.testing.conformance_control import CancelChecks, QuestionChecks
+from reattach.runtime.testing.conformance_control import CancelChecks, FenceChecks, QuestionChecks
 from reattach.runtime.testing.conformance_course import CourseChecks
 from reattach.runtime.testing.conformance_hostile import HostileChecks
 from reattach.runtime.testing.conformance_reads import ReadChecks
@@ -29,7 +29,7 @@ from reattach.runtime.testing.conformance_truth import LEAST_S
 
 # pytest takes the tests of the last base first.
 class AdapterConformance(
-    HostileChecks, QuestionChecks, CancelChecks, StreamChecks, ReadChecks, SubmitChecks, CourseChecks
+    HostileChecks, QuestionChecks, FenceChecks, CancelChecks, StreamChecks, ReadChecks, SubmitChecks, CourseChecks
 ):
     """Subclass it under a name that pytest collects, and set `target`, or override `serve`.
 

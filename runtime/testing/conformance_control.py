@@ -1,12 +1,12 @@
-"""Checks of the conformance kit: cancels, questions and their answers."""
+"""Checks of the conformance kit: cancels, fences, questions and their answers."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import pytest
 
-from reattach.models.answers import Accepted, Confirmed, NotSent, Occupied, Phase, Present, Refused, Unresolved
-from reattach.models.policy import CancelKind
+from reattach.models.answers import Accepted, Confirmed, Fenced, NotSent, Occupied, Phase, Present, Refused, Unresolved
+from reattach.models.policy import Absence, CancelKind
 from reattach.runtime.testing.conformance_faults import (
     AFTER_IT,
     CUT_BODIES,
@@ -18,8 +18,8 @@ from reattach.runtime.testing.conformance_faults import (
 from reattach.runtime.testing.conformance_reads import result_of
 from reattach.runtime.testing.conformance_rig import ENDED, Rig
 from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.conformance_truth import sent_once
-from reattach.runtime.testing.proxy_faults import Cut, Fault, Where
+from reattach.runtime.testing.conformance_truth import LEAST_S, sent_once
+from reattach.runtime.testing.proxy_faults import Cut, Fault, Hold, Where
 
 # The server has had no cancel, and no answer of its own has arrived.
 NO_CANCEL: Final[Mapping[str, Fault]] = {
@@ -30,6 +30,7 @@ NO_CANCEL: Final[Mapping[str, Fault]] = {
     **NOT_FOUND,
 }
 ON_CANCEL: Final[Mapping[str, Fault]] = {**NO_CANCEL, **NO_ANSWER, **CUT_BODIES, **AFTER_IT}
+ON_FENCE: Final[Mapping[str, Fault]] = {**NO_ANSWER, **CUT_BODIES, **IN_ITS_STEAD, **AFTER_IT, **NONSENSE, **NOT_FOUND}
 ON_RESPOND: Final[Mapping[str, Fault]] = {
     name: fault for name, fault in {**NO_ANSWER, **CUT_BODIES, **IN_ITS_STEAD, **AFTER_IT}.items() if "RST" not in name
 }
@@ -73,6 +74,27 @@ class CancelChecks:
                     rig.fail(f"{name}: the server has had no cancel, and the adapter says {said}")
                 if not believed:
                     _has_ended(rig, call, said)
+
+
+class FenceChecks:
+    """Where the adapter declares a fence: what it says is closed takes no late request."""
+
+    @pytest.mark.parametrize("name", ON_FENCE)
+    def test_a_fence_says_no_more_than_is_true(self, rig: Rig, name: str) -> None:
+        if rig.able.absence is not Absence.BY_FENCE:
+            pytest.skip("the adapter declares no fence")
+        call = rig.call()
+        with rig.fault(Hold(), match=rig.target.submits) as late:
+            rig.submit(call)
+            with rig.fault(ON_FENCE[name], times=0):
+                said = rig.fence(call)
+            late.release()
+            for one in late.hits:
+                rig.proxy.wait(one, rig.target.patience_s)
+        if isinstance(said.answer, Fenced):
+            if rig.soon(lambda: rig.executions(call), LEAST_S):
+                rig.fail(f"{name}: a request that landed after it was executed, and the adapter says {said}")
+            call.expected, call.why = 0, f"{name}: the adapter said Fenced"
 
 
 class QuestionChecks:

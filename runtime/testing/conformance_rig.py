@@ -194,7 +194,7 @@ class Rig:
         try:
             yield rule
         finally:
-            self.proxy.clear()
+            self.proxy.drop(rule)
             self._settle(rule)
 
     def fail(self, what: str, *more: str) -> NoReturn:
@@ -253,7 +253,7 @@ def rigged(target: Target) -> Iterator[Rig]:
         os.environ[target.token_env] = f"t0ken-{uuid.uuid4().hex}"
     secret = os.environ[target.token_env] if target.token_env else ""
     try:
-        with FaultProxy(target.url) as proxy:
+        with FaultProxy(target.url, target.submits) as proxy:
             rig = Rig(target, secret, proxy)
             try:
                 yield rig

@@ -56,7 +56,7 @@ class Target:
         token_env: the variable of the credential; a made-up one unless the environment has it. "" for none.
         carrier: the HTTP client: "aiohttp", "httpx", or "" for the one that a job would take here.
         submits: says of a request whether it is the one that starts a run, or answers a question, and so may not
-            be repeated.
+            be repeated. Every request is shown to it as it comes.
         requests: requests of a call without faults, where it is not what the capabilities promise.
         learns_from: what of the submit's answer is enough for the run's name, where that is promised.
         believes_2xx: every 2xx of a submit or a cancel counts, whatever its body, by the protocol's own rule: then

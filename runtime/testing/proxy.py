@@ -8,6 +8,7 @@ seen is kept in `exchanges`.
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -23,17 +24,19 @@ class FaultProxy:
 
     Args:
         upstream: base URL of the server, http only.
+        on_seen: is shown each request, before its rules are looked up.
 
     Raises:
         ValueError: it is no such URL.
     """
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, on_seen: Callable[[Exchange], object] = anything) -> None:
         parts = urlsplit(upstream)
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"{upstream!r}: the fault proxy needs an absolute URL of a server that speaks plain http")
         self.host, self.port = parts.hostname, parts.port or 80
         self._path = parts.path.rstrip("/")
+        self.on_seen = on_seen
         self.exchanges: list[Exchange] = []
         self._rules: list[Rule] = []
         self._loop = asyncio.new_event_loop()
@@ -67,11 +70,15 @@ class FaultProxy:
         self._rules.append(made)
         return made
 
+    def drop(self, rule: Rule) -> None:
+        """Take one rule back, and let go what it holds."""
+        self._rules = [one for one in self._rules if one is not rule]
+        rule.release()
+
     def clear(self) -> None:
         """Take all rules back, and let go what they hold."""
-        old, self._rules = self._rules, []
-        for rule in old:
-            rule.release()
+        for rule in self._rules:
+            self.drop(rule)
 
     def wait(self, exchange: Exchange, patience_s: float) -> bool:
         """Wait until nothing of an exchange is to come any more; False when it takes longer."""
@@ -83,6 +90,7 @@ class FaultProxy:
     def take(self, exchange: Exchange) -> Rule | None:
         """Note a request, and find the rule that meets it; called by the relay."""
         self.exchanges.append(exchange)
+        self.on_seen(exchange)
         return next((rule for rule in self._rules if rule.takes(exchange)), None)
 
     def _run(self) -> None:

@@ -260,6 +260,14 @@ class Unlocked(LangGraphAdapter):
         return Fenced()
 
 
+class Confident(LangGraphAdapter):
+    """Takes a thread for closed where nobody has said so."""
+
+    async def fence(self, inv: Invocation) -> FenceAnswer:
+        answer = await super().fence(inv)
+        return Fenced() if isinstance(answer, Unknown) else answer
+
+
 class Nameless(LangGraphAdapter):
     """Gives no question a name."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from reattach.testing import Target
 from tests.conformance.test_langgraph import graph_server
-from tests.testing.liars import Nameless, Repeating, Unlocked
+from tests.testing.liars import Confident, Nameless, Repeating, Unlocked
 from tests.testing.test_conformance import Check, assert_said, found
 
 pytestmark = pytest.mark.slow
@@ -18,6 +18,11 @@ LIES: list[tuple[type[Any], Check, str]] = [
         Unlocked,
         lambda kit, rig: kit.test_a_request_that_lands_after_its_sender_gave_up_is_found(rig, "held back"),
         "said Fenced and then Absent, and the late request was executed",
+    ),
+    (
+        Confident,
+        lambda kit, rig: kit.test_a_fence_says_no_more_than_is_true(rig, "503 in the server's stead"),
+        "a request that landed after it was executed, and the adapter says Fenced",
     ),
     (Nameless, lambda kit, rig: kit.test_a_question_is_answered_once(rig), "a question without an id"),
     (
