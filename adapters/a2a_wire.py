@@ -210,7 +210,7 @@ class Wire:
         content = self._envelope(name, self._params(params))
         # A read is a POST here, so its body may take as long as that of any other read.
         return self._read(
-            await http.send_once(self._client, self._at.url, self._headers(), content, bytes_max, body_s=None)
+            await http.send_once(self._client, self._at.url, self._headers(), content, bytes_max, patient=True)
         )
 
     def _read(self, answer: http.Answer) -> Answer:

@@ -133,19 +133,19 @@ async def send_once(
     *,
     method: str = "POST",
     on_head: OnHead | None = None,
-    body_s: float | None = BODY_S,
+    patient: bool = False,
 ) -> Answer:
     """POST, leaving this machine at most once.
 
     Args:
         method: for protocols whose submit is a PUT, or whose cancel is a DELETE.
-        body_s: how long the answer's body may take; None, as for `read`, where a POST is how a protocol reads.
+        patient: the answer's body may take its time, as with `read`: for protocols that read by POST.
         on_head: takes the status and the headers as soon as they have arrived, before the body; must not raise.
 
     Guarantee: the server counts one request at most, however the exchange ends; and after the
     return, or a cancellation, no byte of it leaves any more (tests/adapters/test_exchange.py).
     """
-    return await _exchange(client, method, url, headers, content, bytes_max, on_head, body_s)
+    return await _exchange(client, method, url, headers, content, bytes_max, on_head, None if patient else BODY_S)
 
 
 @asynccontextmanager

@@ -385,8 +385,7 @@ def test_a_subscription_over_json_rpc_leaves_once() -> None:
 
 def test_a_read_by_post_waits_for_its_answer_as_every_read_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long result takes its time, and the caller has a limit of its own; only a send is cut short."""
-    real = http.send_once
-    monkeypatch.setattr(http, "send_once", lambda *given, body_s=0.05, **more: real(*given, body_s=body_s, **more))
+    monkeypatch.setattr(http, "BODY_S", 0.05)
 
     def behave(server: wire.Server, connection: Any) -> None:
         while request := server.request(connection):
