@@ -5,7 +5,7 @@ from reattach.models.policy import Absence, Deduplication
 from reattach.runtime.testing.conformance_faults import ELSEWHERE
 from reattach.runtime.testing.conformance_rig import Rig
 from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.proxy_faults import Exchange
+from reattach.runtime.testing.proxy_faults import Cut, Exchange, Where
 
 # A server may start what it took a little later than its answer; a probe of a loaded machine takes a while.
 LEAST_S = 1.0
@@ -53,9 +53,13 @@ def sent_once(rig: Rig, said: Said, name: str) -> None:
 
 
 def _refused(exchange: Exchange) -> bool:
-    return (
-        exchange.fault is None and bool(exchange.statuses) and all(400 <= status < 500 for status in exchange.statuses)
-    )
+    """The server itself has turned it down, and the client has seen that."""
+    seen = exchange.fault is None or (isinstance(exchange.fault, Cut) and exchange.fault.where is Where.BODY)
+    return seen and _turned_down(exchange)
+
+
+def _turned_down(exchange: Exchange) -> bool:
+    return bool(exchange.statuses) and all(400 <= status < 500 for status in exchange.statuses)
 
 
 def one_started(rig: Rig, call: Call, said: Said, name: str) -> None:
@@ -77,7 +81,7 @@ def none_started(rig: Rig, call: Call, said: Said, name: str) -> None:
 
 def truth(rig: Rig, call: Call, said: Said) -> int:
     """How many runs the server has started: at once where it cannot have had the request, else after a wait."""
-    whole = [one for one in submits_of(rig, said) if one.forwarded]
+    whole = [one for one in submits_of(rig, said) if one.forwarded and not _turned_down(one)]
     taken = any(200 <= status < 300 for one in whole for status in one.statuses)
     if whole:
         patience_s = rig.target.patience_s if taken else max(LEAST_S, rig.admission_s)

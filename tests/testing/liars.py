@@ -1,25 +1,19 @@
-"""Adapters that lie: each is a shipped one with one fault, which its docstring tells."""
+"""Adapters that lie: each is the `thread` adapter with one fault, which its docstring tells."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import replace
 
 from reattach.adapters import http
 from reattach.adapters.contract import Learn
-from reattach.adapters.http_job import HttpJobAdapter
-from reattach.adapters.langgraph import LangGraphAdapter
 from reattach.adapters.thread import ThreadAdapter
 from reattach.adapters.verdict import refused
 from reattach.models.answers import (
     Absent,
     Accepted,
-    CancelAnswer,
-    Confirmed,
-    FenceAnswer,
-    Fenced,
     FetchAnswer,
+    Gone,
     NotReady,
     NotSent,
     Phase,
@@ -198,88 +192,47 @@ class Clinging(ThreadAdapter):
             yield Progress(b"1")
 
 
-class Forgetful(HttpJobAdapter):
-    """Forgets where a stream is to be resumed."""
-
-    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
-        async with aclosing(super().watch(inv, "")) as stream:
-            async for event in stream:
-                yield event
-
-
-class Skipping(HttpJobAdapter):
-    """Leaves out the first event after a resumption."""
-
-    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
-        skip = bool(cursor)
-        async with aclosing(super().watch(inv, cursor)) as stream:
-            async for event in stream:
-                if not skip:
-                    yield event
-                skip = False
-
-
-class Presumptuous(HttpJobAdapter):
-    """Confirms a cancel that it could not bring to the server."""
-
-    async def cancel(self, inv: Invocation) -> CancelAnswer:
-        answer = await super().cancel(inv)
-        return Confirmed() if isinstance(answer, Unknown) else answer
-
-
-class Polite(HttpJobAdapter):
-    """Confirms a cancel without asking for one."""
-
-    async def cancel(self, inv: Invocation) -> CancelAnswer:
-        return Confirmed()
-
-
-class Keyless(HttpJobAdapter):
-    """Sends a key of its own each time."""
+class Deaf(ThreadAdapter):
+    """Does not end when it is cancelled, and says that it had not begun."""
 
     async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
-        self._options = replace(self._options, key_header="")
-        return await super().submit(inv, learn)
+        try:
+            return await super().submit(inv, learn)
+        except asyncio.CancelledError:
+            return NotSent("cancelled")
 
 
-class Late(HttpJobAdapter):
-    """Learns the name of a run from the whole answer only."""
+class Mixing(ThreadAdapter):
+    """Takes whatever is on a thread for the call that is asked about."""
 
-    async def submit(self, inv: Invocation, learn: Learn) -> SubmitAnswer:
-        def nobody(handle: str) -> None:
-            return
-
-        answer = await super().submit(inv, nobody)
-        return Accepted() if isinstance(answer, Accepted) else answer
-
-
-class Unlocked(LangGraphAdapter):
-    """Says that it has closed a thread, and has not."""
-
-    async def fence(self, inv: Invocation) -> FenceAnswer:
-        return Fenced()
+    async def probe(self, inv: Invocation) -> ProbeAnswer:
+        status = await self._status(inv)
+        if isinstance(status, Unknown):
+            return status
+        return Absent() if status.name == "not_started" else Present(Phase.RUNNING, result=status.result)
 
 
-class Confident(LangGraphAdapter):
-    """Takes a thread for closed where nobody has said so."""
+class Vanishing(ThreadAdapter):
+    """Takes a result that is not there yet for one that is gone."""
 
-    async def fence(self, inv: Invocation) -> FenceAnswer:
-        answer = await super().fence(inv)
-        return Fenced() if isinstance(answer, Unknown) else answer
+    async def fetch(self, inv: Invocation) -> FetchAnswer:
+        answer = await super().fetch(inv)
+        return Gone() if isinstance(answer, NotReady) else answer
 
 
-class Nameless(LangGraphAdapter):
-    """Gives no question a name."""
+class Rosy(ThreadAdapter):
+    """Takes every end for a good one."""
 
     async def probe(self, inv: Invocation) -> ProbeAnswer:
         answer = await super().probe(inv)
-        asks = isinstance(answer, Present) and answer.phase is Phase.AWAITING_INPUT
-        return replace(answer, question_id="") if asks and isinstance(answer, Present) else answer
+        failed = isinstance(answer, Present) and answer.phase is Phase.FAILED
+        return Present(Phase.COMPLETED, result=b"null") if failed else answer
 
 
-class Repeating(LangGraphAdapter):
-    """Sends an answer again under another name, whatever became of the first."""
+class Mute(ThreadAdapter):
+    """Follows a stream and passes nothing on."""
 
-    async def respond(self, inv: Invocation) -> SubmitAnswer:
-        answer = await super().respond(inv)
-        return await super().respond(inv) if isinstance(answer, Unresolved) else answer
+    async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
+        async for event in super().watch(inv, cursor):
+            if event.data == b"":
+                yield event

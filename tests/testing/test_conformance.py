@@ -27,26 +27,26 @@ from tests.testing.liars import (
     Clinging,
     Curious,
     Curt,
+    Deaf,
     Denying,
     Dreaming,
-    Forgetful,
     Fragile,
     Greedy,
     Hasty,
     Hopeful,
     Inventive,
-    Keyless,
-    Late,
     Logging,
     Loud,
+    Mixing,
+    Mute,
     Nervous,
     Obedient,
-    Polite,
-    Presumptuous,
-    Skipping,
+    Rosy,
     Stubborn,
     Talkative,
+    Vanishing,
 )
+from tests.testing.liars_jobs import Forgetful, Keyless, Late, Polite, Presumptuous, Skipping
 
 Check = Callable[[AdapterConformance, Rig], None]
 
@@ -157,6 +157,36 @@ THREADS: list[tuple[type[Any], Check, str]] = [
         lambda kit, rig: kit.test_a_stream_that_stalls_can_be_left_at_once(rig),
         "its connection is still open",
     ),
+    (
+        Deaf,
+        lambda kit, rig: kit.test_a_submit_without_an_answer_ends_at_its_time_limit_and_claims_nothing(rig),
+        "no byte of an answer has arrived, and the adapter says NotSent",
+    ),
+    (
+        Dreaming,
+        lambda kit, rig: kit.test_a_run_that_nobody_knows_is_absent_or_in_doubt(rig),
+        "does not exist, and the probe says Present",
+    ),
+    (
+        Mixing,
+        lambda kit, rig: kit.test_another_call_on_the_same_thread_is_never_taken_for_this_one(rig),
+        "was submitted, and the probe for .* says Present",
+    ),
+    (
+        Vanishing,
+        lambda kit, rig: kit.test_a_result_is_not_there_before_its_run_has_ended(rig),
+        "the run goes on, and the fetch says Gone",
+    ),
+    (
+        Rosy,
+        lambda kit, rig: kit.test_a_run_that_fails_is_shown_as_failed(rig),
+        "the run has failed, and the probe says Present",
+    ),
+    (
+        Mute,
+        lambda kit, rig: kit.test_a_stream_ends_with_its_run(rig),
+        "brought no event",
+    ),
 ]
 JOBS: list[tuple[type[Any], Check, str]] = [
     (
@@ -244,6 +274,12 @@ def test_what_is_executed_again_later_is_found_at_the_end(threads: Target) -> No
         rig.target = twice
         with pytest.raises(pytest.fail.Exception, match="was executed 2 times"):
             Kit().test_at_the_end_no_call_was_executed_more_often_than_was_said(rig)
+
+
+def test_a_200_that_a_gateway_gave_is_found(threads: Target) -> None:
+    strict = replace(threads, believes_2xx=False)
+    with rigged(strict) as rig, pytest.raises(pytest.fail.Exception, match="the server knows nothing of the request"):
+        Kit().test_a_200_that_the_server_never_gave_accepts_nothing(rig, "a page in HTML")
 
 
 def test_a_target_that_names_the_wrong_requests_is_told_so(threads: Target) -> None:

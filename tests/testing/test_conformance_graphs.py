@@ -8,7 +8,7 @@ import pytest
 
 from reattach.testing import Target
 from tests.conformance.test_langgraph import graph_server
-from tests.testing.liars import Confident, Nameless, Repeating, Unlocked
+from tests.testing.liars_jobs import Confident, Nameless, Repeating, Unlocked
 from tests.testing.test_conformance import Check, assert_said, found
 
 pytestmark = pytest.mark.slow
