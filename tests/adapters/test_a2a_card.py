@@ -124,6 +124,11 @@ def test_an_interface_elsewhere_is_named_by_the_configuration_or_not_at_all(url:
     assert isinstance(choose({"url": url}, Options(version="0.3"), BASE), Misfit)
 
 
+def test_the_same_port_without_encryption_is_elsewhere() -> None:
+    found = choose(card(one("http://agents.example.com:8443/rpc")), Options(), "https://agents.example.com:8443")
+    assert isinstance(found, Misfit)
+
+
 @pytest.mark.parametrize(
     ("shown", "options", "words"),
     [

@@ -68,6 +68,9 @@ def test_a_result_that_is_too_long_is_told_by_its_beginning(given: dict[str, Any
     assert found.result is not None and len(found.result) > MB
     fetched = against(told(given, shown), given, lambda adapter: adapter.fetch(KNOWN))
     assert isinstance(fetched, Result) and len(fetched.value) > MB
+    # Of an error's page nothing is read.
+    failed = told(given, shown, "500 No")
+    assert isinstance(against(failed, given, lambda adapter: adapter.probe(KNOWN)), Unknown)
     # With the state behind what was cut, nothing is known.
     turned = {name: shown[name] for name in reversed(shown)}
     assert isinstance(against(told(given, turned), given, lambda adapter: adapter.probe(KNOWN)), Unknown)
