@@ -8,7 +8,7 @@ import os
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeVar
@@ -28,10 +28,11 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Capabilities, Policy, SubmitAfter, Terms
 from reattach.models.request import Request, canonical_json
 from reattach.runtime.calls import perform
+from reattach.runtime.testing.conformance_faults import ELSEWHERE
 from reattach.runtime.testing.conformance_said import Call, Said, Witness
 from reattach.runtime.testing.conformance_target import Kind, Target
 from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import Fault, Match, Rule
+from reattach.runtime.testing.proxy_faults import Exchange, Fault, Match, Rule
 
 AGENT: Final = "conformance"
 POLL_S: Final = 0.01
@@ -69,7 +70,7 @@ class Rig:
         kind = target.adapter or registry.find(target.protocol)
         self.adapter: Adapter = kind.configure(config, self._client)
         self._witness = Witness(self.adapter)
-        self.terms = Terms(self.able, replace(target.policy, submit_after=_after(self.able, target.policy)))
+        self.terms = Terms(self.able, target.policy)
         self.admission_s = self.terms.admission_ms / 1000
 
     @property
@@ -136,6 +137,7 @@ class Rig:
 
     async def following(self, call: Call, cursor: str = "", most: int = 2**31) -> list[Progress]:
         found: list[Progress] = []
+        before = len(self.proxy.exchanges)
         try:
             async with asyncio.timeout(self.target.patience_s), aclosing(self._stream(call, cursor)) as stream:
                 async for item in stream:
@@ -148,6 +150,7 @@ class Rig:
         except Exception:
             self.said.append(traceback.format_exc())
             self.fail("the adapter's watch raised", traceback.format_exc())
+        self._stayed(self.proxy.exchanges[before:])
         return found
 
     def _stream(self, call: Call, cursor: str) -> Any:
@@ -208,6 +211,11 @@ class Rig:
         for _ in range(3):
             self.run(asyncio.sleep(0))
 
+    def _stayed(self, requests: Sequence[Exchange]) -> None:
+        """No redirect was followed: it would take the credential along."""
+        if any(one.path == ELSEWHERE for one in requests):
+            self.fail("the adapter followed a redirect", "; ".join(map(str, requests)))
+
     def _ident(self, call: Call) -> Ident:
         return Ident(self._prefix, call.id, call.inv.generation, call.inv.epoch)
 
@@ -220,6 +228,7 @@ class Rig:
         learned = tuple(one.handle for one in told if isinstance(one, HandleLearned))
         said = Said(answer.answer, learned, tuple(self.proxy.exchanges[before:]))
         self.said.append(str(said))
+        self._stayed(said.requests)
         name = type(effect).__name__.lower()
         if self._witness.raised:
             self.said.extend(self._witness.raised)
@@ -239,10 +248,6 @@ class Rig:
 
 async def _opened(carrier: str) -> Any:
     return open_client(connections_max=16, carrier=carrier)
-
-
-def _after(able: Capabilities, policy: Policy) -> Any:
-    return SubmitAfter.CHECKPOINT if able.blind else policy.submit_after
 
 
 @contextmanager

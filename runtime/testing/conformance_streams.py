@@ -8,13 +8,29 @@ import pytest
 
 from reattach.models.answers import Progress
 from reattach.models.policy import StreamKind
-from reattach.runtime.testing.conformance_faults import CUT_BODIES, IN_ITS_STEAD, LONG, NO_ANSWER, NONSENSE, NOT_FOUND
+from reattach.runtime.testing.conformance_faults import (
+    CUT_BODIES,
+    IN_ITS_STEAD,
+    LONG,
+    NO_ANSWER,
+    NONSENSE,
+    NOT_FOUND,
+    REDIRECTS,
+)
 from reattach.runtime.testing.conformance_rig import ENDED, Rig
 from reattach.runtime.testing.conformance_said import Call
 from reattach.runtime.testing.proxy_faults import Answer, Exchange, Fault, Split, Stall
 
 EVENT_STREAM: Final = "text/event-stream"
-ON_STREAM: Final[Mapping[str, Fault]] = {**NO_ANSWER, **CUT_BODIES, **IN_ITS_STEAD, **NONSENSE, **NOT_FOUND, **LONG}
+ON_STREAM: Final[Mapping[str, Fault]] = {
+    **NO_ANSWER,
+    **CUT_BODIES,
+    **IN_ITS_STEAD,
+    **NONSENSE,
+    **NOT_FOUND,
+    **REDIRECTS,
+    **LONG,
+}
 # A longer stream is split at every byte of its beginning only.
 SPLITS_MAX: Final = 300
 PROMPT_S: Final = 5.0

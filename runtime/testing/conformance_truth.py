@@ -2,7 +2,6 @@
 
 from reattach.models.answers import Absent, Accepted, Fenced, NotSent, Occupied, Present, Refused, Unknown, Unresolved
 from reattach.models.policy import Absence, Deduplication
-from reattach.runtime.testing.conformance_faults import ELSEWHERE
 from reattach.runtime.testing.conformance_rig import Rig
 from reattach.runtime.testing.conformance_said import Call, Said
 from reattach.runtime.testing.proxy_faults import Cut, Exchange, Where
@@ -43,13 +42,11 @@ def judge_submit(rig: Rig, call: Call, said: Said, name: str) -> None:
 
 
 def sent_once(rig: Rig, said: Said, name: str) -> None:
-    """One submit sends one request at most that may not be repeated, and follows no redirect."""
+    """One submit sends one request at most that may not be repeated."""
     # Another may follow one that the server itself has refused, as when its thread is still to be made.
     seen = submits_of(rig, said)
     if not all(_refused(one) for one in seen[:-1]):
         rig.fail(f"{name}: one submit sent {len(seen)} requests that may not be repeated", str(said))
-    if any(one.path == ELSEWHERE for one in said.requests):
-        rig.fail(f"{name}: the adapter followed a redirect", str(said))
 
 
 def _refused(exchange: Exchange) -> bool:
