@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from reattach.adapters import registry
 from reattach.adapters.contract import Variant, variants_of
 from reattach.models.errors import ConfigError
-from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence, Policy, StreamKind, Terms
+from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence, StreamKind
 
 HEADINGS: Final = (
     "protocol", "guarantee", "evidence", "when the POST's answer is lost", "stream", "cancel", "requests", "needs",
@@ -63,7 +63,6 @@ _PROMISES: Final[dict[Enum, Promise]] = {
         "parked as ambiguous, never sent again by itself",
     ),
 }
-_WANTS: Final = "submit_after: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +166,8 @@ def requests(able: Capabilities) -> int:
 def needs_of(variant: Variant) -> list[str]:
     """Name the settings that this way of use takes."""
     needs = [f"options.{name}" for name in variant.options]
-    given: dict[str, Any] = {}
     if variant.capabilities.retention_ms is None:
         needs.append("policy.retention_ms")
-        given["retention_ms"] = 1
-    try:
-        Terms(variant.capabilities, Policy(**given))
-    except ConfigError as error:
-        if not str(error).startswith(_WANTS):
-            raise
-        needs.append("policy.submit_after = 'checkpoint'")
     return needs
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from reattach.fsm.draft import Draft
 from reattach.models.answers import Absent, Present, Refused, Unknown
 from reattach.models.events import ResponseGiven
-from reattach.models.policy import Absence, CancelKind, Deduplication, Evidence, OnAmbiguous, SubmitAfter
+from reattach.models.policy import Absence, CancelKind, Deduplication, Evidence, OnAmbiguous
 
 
 def quiet_until_ms(d: Draft) -> int:
@@ -91,7 +91,7 @@ def provable(d: Draft) -> bool:
 
 
 def writes_ahead(d: Draft) -> bool:
-    return d.policy.submit_after is SubmitAfter.CHECKPOINT
+    return d.env.terms.writes_ahead
 
 
 def elder(d: Draft) -> bool:

@@ -63,8 +63,9 @@ class OnAmbiguous(Enum):
 
 
 class SubmitAfter(Enum):
-    """What must be durable before the one POST leaves."""
+    """What must be durable before the one POST leaves; `AUTO` is a checkpoint where nothing can be asked first."""
 
+    AUTO = "auto"
     PROBE = "probe"
     CHECKPOINT = "checkpoint"
 
@@ -138,7 +139,7 @@ class Policy:
     cancels_max: int = 5
     generations_max: int = 1
     on_ambiguous: OnAmbiguous = OnAmbiguous.PARK
-    submit_after: SubmitAfter = SubmitAfter.PROBE
+    submit_after: SubmitAfter = SubmitAfter.AUTO
     cancel_on_deadline: bool = False
     retention_ms: int | None = None
     tombstone_ttl_ms: int = DAY_MS
@@ -160,6 +161,7 @@ class Terms:
         admission_ms: the bound in force.
         settle_ms: a POST ordered at t is visible to a probe by `t + settle_ms`, or never.
         memory_ms: how long after a request's own time an absence may be believed or a key used.
+        writes_ahead: a POST is held until a checkpoint contains it.
 
     Raises:
         ConfigError: the policy asks for what the remote cannot give; the message names the key.
@@ -171,6 +173,7 @@ class Terms:
     admission_ms: int = field(init=False, repr=False, compare=False)
     settle_ms: int = field(init=False, repr=False, compare=False)
     memory_ms: int = field(init=False, repr=False, compare=False)
+    writes_ahead: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         policy, able = self.policy, self.capabilities
@@ -181,6 +184,10 @@ class Terms:
         object.__setattr__(self, "admission_ms", admission_ms)
         object.__setattr__(self, "settle_ms", policy.submit_validity_ms + policy.submit_timeout_ms + admission_ms)
         object.__setattr__(self, "memory_ms", min(span for span in spans if span is not None))
+        ahead = policy.submit_after is SubmitAfter.CHECKPOINT or (
+            policy.submit_after is SubmitAfter.AUTO and able.blind
+        )
+        object.__setattr__(self, "writes_ahead", ahead)
 
 
 def _check_numbers(policy: Policy) -> None:
@@ -201,7 +208,7 @@ def _check_promises(capabilities: Capabilities, policy: Policy) -> None:
             "retention_ms: this protocol does not say how long the remote remembers a run; "
             "set retention_ms to what your deployment keeps"
         )
-    if capabilities.blind and policy.submit_after is not SubmitAfter.CHECKPOINT:
+    if capabilities.blind and policy.submit_after is SubmitAfter.PROBE:
         raise ConfigError(
             "submit_after: this remote can never prove that it does not know a call; set submit_after = 'checkpoint'"
         )

@@ -52,7 +52,7 @@ ASSUMED: Final[Mapping[str, Values]] = {
         "cancels_max": 5,
         "generations_max": 1,
         "on_ambiguous": "park",
-        "submit_after": "probe",
+        "submit_after": "auto",
         "cancel_on_deadline": False,
         "retention_ms": None,
         "tombstone_ttl_ms": 86_400_000,

@@ -25,12 +25,13 @@ from typing import Final
 from reattach.adapters import registry
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http import open_client
-from reattach.models.effects import RemoteEffect, Respond, Submit, Watch
+from reattach.models.effects import Hold, RemoteEffect, Respond, Submit, Watch
 from reattach.models.errors import ReattachError
 from reattach.models.events import Answered, Progressed, WatchEnded
 from reattach.models.invocation import Invocation
 from reattach.runtime.calls import perform
 from reattach.runtime.facts import not_sent
+from reattach.runtime.holds import JobManager, Lookout
 from reattach.runtime.streams import follow
 
 CLOSE_TIMEOUT_S: Final = 15.0
@@ -52,7 +53,7 @@ class Order:
     """
 
     key: str
-    effect: RemoteEffect
+    effect: RemoteEffect | Hold
     invocation: Invocation
     until: float
 
@@ -64,14 +65,21 @@ class Executor:
         agents: by name; their adapters are built at once.
         concurrency_max: requests in flight.
         streams_max: streams open at the same time; a watch above it waits for the next poll.
+        job_manager: who knows of checkpoints; needed for agents that write ahead.
 
     Raises:
-        ConfigError: an adapter refuses its configuration.
+        ConfigError: an adapter refuses its configuration, or the job manager cannot be asked.
     """
 
     def __init__(
-        self, agents: Mapping[str, AgentConfig], *, concurrency_max: int = 256, streams_max: int = 1024
+        self,
+        agents: Mapping[str, AgentConfig],
+        *,
+        concurrency_max: int = 256,
+        streams_max: int = 1024,
+        job_manager: JobManager | None = None,
     ) -> None:
+        self._job_manager = job_manager
         self._agents = dict(agents)
         self._concurrency_max = concurrency_max
         self._streams_max = streams_max
@@ -89,6 +97,7 @@ class Executor:
         self._progress_told = 0
         self._progress_taken = 0
         self._adapters: dict[str, Adapter] = {}
+        self._lookout: Lookout | None = None
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._run, name="reattach-executor", daemon=True)
         self._thread.start()
@@ -98,7 +107,7 @@ class Executor:
             self.close()
             raise
 
-    def order(self, key: str, effect: RemoteEffect, invocation: Invocation) -> None:
+    def order(self, key: str, effect: RemoteEffect | Hold, invocation: Invocation) -> None:
         """Carry `effect` out for the record it was ordered for. Thread-safe; after `close` a no-op."""
         if self._closed:
             return
@@ -134,7 +143,8 @@ class Executor:
         Read from another thread than the loop's, so an order is always put into its next place
         before it leaves the last one, and the places are looked at in the order of its way.
         """
-        return bool(self._inbox or self._sends or self._reads or self._tasks or self._events)
+        held = self._lookout is not None and self._lookout.busy
+        return bool(self._inbox or held or self._sends or self._reads or self._tasks or self._events)
 
     @property
     def in_flight(self) -> int:
@@ -144,6 +154,11 @@ class Executor:
     def backlog(self) -> int:
         """Orders that have not been started."""
         return len(self._inbox) + len(self._sends) + len(self._reads)
+
+    @property
+    def unheard_s(self) -> float:
+        """For how long calls have been held without an answer from the job manager."""
+        return 0.0 if self._lookout is None else self._lookout.unheard_s
 
     @property
     def ended(self) -> bool:
@@ -185,6 +200,9 @@ class Executor:
         self._client = open_client(connections_max=self._concurrency_max + self._streams_max)
         for name, config in self._agents.items():
             self._adapters[name] = registry.create(config, self._client)
+        if self._job_manager is not None:
+            await self._job_manager.open(self._client)
+            self._lookout = Lookout(self._job_manager, self._client, self._tell)
 
     def _end(self) -> None:
         self._shutting = self._loop.create_task(self._shut())
@@ -193,6 +211,8 @@ class Executor:
         self._inbox.clear()
         self._sends.clear()
         self._reads.clear()
+        if self._lookout is not None:
+            self._lookout.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -208,7 +228,10 @@ class Executor:
         self._scheduled = False
         while self._inbox:
             order = self._inbox[0]
-            if isinstance(order.effect, Submit | Respond):
+            if isinstance(order.effect, Hold):
+                assert self._lookout is not None, "the host refuses agents that write ahead without a job manager"
+                self._lookout.hold(order.key, order.effect.ident)
+            elif isinstance(order.effect, Submit | Respond):
                 self._sends.append(order)
             else:
                 running = self._reading.pop(order.key, None)
@@ -264,6 +287,7 @@ class Executor:
             return
         config = self._agents[order.invocation.request.agent]
         adapter = self._adapters[config.name]
+        assert not isinstance(effect, Hold)
         self._tell(key, await perform(adapter, effect, order.invocation, config.policy, partial(self._tell, key)))
 
     async def _watch(self, order: Order, effect: Watch) -> None:

@@ -92,6 +92,17 @@ def notice_json(notice: Notice) -> str:
     )
 
 
+def unheard_json(seconds: int) -> str:
+    """A line of the notices output about no call in particular."""
+    message = (
+        f"calls are held: for {seconds} s Flink's REST interface has not told which checkpoints have completed; they "
+        "are sent when it does"
+    )
+    return _line(
+        {"kind": "write_ahead_stalled", "invocation_id": "", "generation": 0, "message": message, "detail": None}
+    )
+
+
 def reject_json(value: object, reason: str) -> str:
     """The rejects output: the line as it came, shortened, and why it was not taken."""
     if isinstance(value, Request):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from reattach.adapters import describe
 
@@ -26,7 +26,13 @@ def command(
     elif as_json:
         typer.echo(json.dumps({"adapters": [one.to_json() for one in found]}, indent=1))
     else:
-        table = Table(*describe.WORDS, title="Registered adapters", caption="requests of one call without faults")
+        first, *words = describe.WORDS
+        # A protocol's name stays whole on the narrowest screen: it is what a configuration asks for.
+        longest = max((len(one.protocol) for one in found), default=0) + 1
+        named = Column(first, min_width=longest)
+        caption = "requests of one call without faults"
+        # Fits into 80 columns, as long as no name is longer than ours.
+        table = Table(named, *words, caption=caption, box=None, padding=(0, 1, 0, 0), pad_edge=False)
         for one in found:
             table.add_row(*one.words())
         Console().print(table)

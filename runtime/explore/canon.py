@@ -76,7 +76,7 @@ class Canon:
         # Worlds share their parts: a part's form is worked out once per object and instant, and has a number.
         self._numbers: dict[Any, int] = {}
         self._seen: dict[tuple[int, int], tuple[object, int]] = {}
-        self.writes_ahead = policy.submit_after.value == "checkpoint"
+        self.writes_ahead = terms.writes_ahead
         self.reduce = reduce
         self.terms = terms
         self._met = met

@@ -7,7 +7,7 @@ from reattach.models.policy import Policy, Terms
 from reattach.models.request import Request
 from reattach.runtime.explore.scenario import START_MS, Scenario
 from reattach.runtime.explore.world import Left
-from reattach.runtime.simulation.remotes import REMOTES, Remote, policy_for
+from reattach.runtime.simulation.remotes import REMOTES, Remote
 
 FAR = 10**9
 UNITS = Policy(
@@ -57,7 +57,7 @@ def scenario(
     return Scenario(
         f"{remote.name}/{turns}",
         remote,
-        Terms(remote.capabilities, policy_for(remote.capabilities, policy)),
+        Terms(remote.capabilities, policy),
         script,
         Left(crashes, checkpoints, losses, zombies),
         **more,

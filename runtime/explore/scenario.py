@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from reattach.models.events import ThreadEvent
 from reattach.models.lifecycle import Leaf
-from reattach.models.policy import SubmitAfter, Terms
+from reattach.models.policy import Terms
 from reattach.runtime.explore.world import Left, Life, World
 from reattach.runtime.simulation.remotes import Remote
 
@@ -40,7 +40,7 @@ class Scenario:
 
     @property
     def writes_ahead(self) -> bool:
-        return self.terms.policy.submit_after is SubmitAfter.CHECKPOINT
+        return self.terms.writes_ahead
 
 
 class Violation(Exception):

@@ -32,17 +32,16 @@ from pyflink.datastream.state import ValueStateDescriptor
 from reattach.adapters.contract import AgentConfig
 from reattach.fsm.backoff import scatter
 from reattach.models.codec import encode_entry
-from reattach.models.effects import Hold
 from reattach.models.errors import ConfigError, InvalidRequest
 from reattach.models.events import Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.identity import request_key
-from reattach.models.policy import SubmitAfter
 from reattach.models.request import Request, parse_request
 from reattach.runtime import incarnations, records
 from reattach.runtime.clock import SteadyClock
 from reattach.runtime.config import check_agents
 from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
+from reattach.runtime.flink.jobmanager import FlinkJobManager
 from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
 
 STATE: Final = "reattach"
@@ -58,6 +57,9 @@ FACTS_PER_PUMP: Final = 1_000
 RECOVERIES_PER_PUMP: Final = 500
 # Timers beyond it (the ends of tombstones) are many and seldom replaced: not worth remembering.
 REMEMBERED_MS: Final = 10 * 60_000
+
+# So long without an answer from the JobManager, and again after each further time.
+UNHEARD_S: Final = 30.0
 
 Output = Any
 
@@ -75,6 +77,10 @@ class Host:
         agents: by name.
         concurrency_max, streams_max: see `Executor`.
         journal: yield journal entries.
+        lineage: this job is only ever started from the latest checkpoint of its last run. For agents that write
+            ahead: a call that such a checkpoint does not show as held was never sent, however old its request.
+        rest_url: base URL of the JobManager's REST interface, for agents that write ahead; "" for what the worker's
+            configuration says.
     """
 
     def __init__(
@@ -84,12 +90,11 @@ class Host:
         concurrency_max: int = 256,
         streams_max: int = 1024,
         journal: bool = True,
+        lineage: bool = False,
+        rest_url: str = "",
     ) -> None:
-        for agent in agents.values():
-            if agent.policy.submit_after is SubmitAfter.CHECKPOINT:
-                raise ConfigError(
-                    f"agents.{agent.name}.policy.submit_after: the Flink host cannot write ahead yet; use 'probe'"
-                )
+        self._rest_url = rest_url
+        self._lineage = lineage
         self._agents = dict(agents)
         self._concurrency_max = concurrency_max
         self._streams_max = streams_max
@@ -104,21 +109,25 @@ class Host:
         """
         self._backend = KeyedBackend(context)
         self._state = context.get_state(ValueStateDescriptor(STATE, Types.PICKLED_BYTE_ARRAY()))
+        terms = check_agents(self._agents)
+        self._writes_ahead = any(one.writes_ahead for one in terms.values())
         self._executor = incarnations.take_over(self._backend.place(), self._make_executor)
         # A job that is cancelled drops this object, and nobody would end the loop.
         weakref.finalize(self, self._executor.abandon)
         self._clock = SteadyClock()
         opened_ms = self._clock.now_ms()
         self._driver = Driver(
-            check_agents(self._agents),
+            terms,
             incarnation=uuid.uuid4().hex,
             opened_ms=opened_ms,
+            lineage=self._lineage,
             journal=self._journal,
         )
         self._timers: dict[str, int] = {}
         self._pump_key = self._backend.own_key(PUMP_KEY)
         self._pump_at = 0
         self._pump_ms = PUMP_MS
+        self._warn_at_s = UNHEARD_S
         self._foreign = set(self._backend.keys(STATE))
         self._recoveries = [(opened_ms + self._slot_ms(key), key) for key in self._foreign]
         heapq.heapify(self._recoveries)
@@ -165,7 +174,21 @@ class Host:
         self._executor.close()
 
     def _make_executor(self) -> Executor:
-        return Executor(self._agents, concurrency_max=self._concurrency_max, streams_max=self._streams_max)
+        return Executor(
+            self._agents,
+            concurrency_max=self._concurrency_max,
+            streams_max=self._streams_max,
+            job_manager=self._job_manager() if self._writes_ahead else None,
+        )
+
+    def _job_manager(self) -> FlinkJobManager:
+        url = self._rest_url or self._backend.rest_url()
+        if not url:
+            raise ConfigError(
+                "submit_after = 'checkpoint': this worker's configuration does not say where the JobManager's REST "
+                "interface is; set rest.address and rest.port, or give Host(rest_url=...)"
+            )
+        return FlinkJobManager(url, self._backend.task())
 
     def _slot_ms(self, key: str) -> int:
         """How long after the opening a restored key is taken over."""
@@ -203,6 +226,16 @@ class Host:
                 self._backend.switch_to(key)
                 yield from self._apply(key, Restored())
         self._pump_ms = PUMP_MS if facts or recovered else min(PUMP_SLOW_MS, self._pump_ms + 1)
+        yield from self._warn_if_unheard()
+
+    def _warn_if_unheard(self) -> Iterator[Output]:
+        """Tell people when calls are held and nobody says which checkpoints have completed."""
+        unheard_s = self._executor.unheard_s
+        if unheard_s >= self._warn_at_s:
+            self._warn_at_s = unheard_s + UNHEARD_S
+            yield NOTICES, records.unheard_json(int(unheard_s))
+        elif unheard_s < UNHEARD_S:
+            self._warn_at_s = UNHEARD_S
 
     def _arm(self, mine: str) -> None:
         """Keep the pump going while anything may still come, and make `mine` the current key again."""
@@ -230,7 +263,6 @@ class Host:
                 self._state.update(applied.stored)
         self._set_timer(key, applied.wake_at_ms)
         for effect, invocation in applied.orders:
-            assert not isinstance(effect, Hold), "refused when the host was made"
             self._executor.order(key, effect, invocation)
         yield from self._outputs(applied)
 

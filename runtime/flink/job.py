@@ -39,12 +39,13 @@ COUNTER: Final = "reattach_calls_"
 LIVE_STATUSES: Final = ("NOT_STARTED", "SUBMITTED", "RUNNING")
 
 
-def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> JobClient:
+def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int, lineage: bool) -> JobClient:
     """Build the job and start it in this process's JVM.
 
     Args:
         resume_from: folder of a completed checkpoint.
         rest_port: a free port on the loopback interface.
+        lineage: see `Host`.
     """
     settings = flink_settings(config, resume_from=resume_from, rest_port=rest_port)
     configuration = Configuration()
@@ -53,7 +54,7 @@ def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> Jo
     # Thread mode has no worker processes; without this, PyFlink starts a server for them in the client.
     os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink named it
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
-    build(environment, config)
+    build(environment, config, lineage=lineage)
     return environment.execute_async(config.job.name)
 
 
@@ -66,7 +67,8 @@ def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: in
         "parallelism.default": str(job.parallelism),
         "rest.port": str(rest_port),
         "rest.bind-address": "127.0.0.1",
-        "web.refresh-interval": "500",
+        # How old an answer may be, which a call that is written ahead waits for.
+        "web.refresh-interval": "200",
         "metrics.fetcher.update-interval": "1000",
         "execution.checkpointing.interval": f"{job.checkpoint_interval_ms}ms",
         "execution.checkpointing.dir": uri_of(job.checkpoints),
@@ -95,13 +97,14 @@ def uri_of(path: Path) -> str:
     return f"file://{path}"
 
 
-def build(environment: StreamExecutionEnvironment, config: RunConfig) -> None:
+def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
+    function = ReattachFunction(config.agents, concurrency_max=job.concurrency_max, lineage=lineage)
     calls = (
         request_lines(environment, job)
         .key_by(request_key_of, Types.STRING())
-        .process(ReattachFunction(config.agents, concurrency_max=job.concurrency_max), Types.STRING())
+        .process(function, Types.STRING())
         .uid("calls")
         .name("calls")
     )

@@ -1,9 +1,10 @@
 """What a host needs that PyFlink's public API does not offer: the one place that reaches into it.
 
-Four things: to switch the current key inside `on_timer` (so that one timer serves all calls of a
-subtask), to list the keys that were restored, to find a key that this subtask owns, and to set timers
-already in `open`. All of it is PyFlink 2.3's thread mode; this class checks that it is there, and says
-what to do when it is not. tests/flink/test_keys.py shows each on a running job.
+Five things: to switch the current key inside `on_timer` (so that one timer serves all calls of a
+subtask), to list the keys that were restored, to find a key that this subtask owns, to set timers
+already in `open`, and to know which attempt of which task this is and whom to ask about its
+checkpoints. All of it is PyFlink 2.3's thread mode; this class checks that it is there, and says what
+to do when it is not. tests/flink/test_keys.py shows each on a running job.
 """
 
 import json
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from reattach.models.errors import ConfigError
+from reattach.runtime.flink.jobmanager import Task
 
 PROVEN: Final = "2.3"
 MODE: Final = "python.execution-mode"
@@ -103,6 +105,24 @@ class KeyedBackend:
                 str(java.getOperatorUniqueID()),
                 int(java.getTaskInfo().getIndexOfThisSubtask()),
             )
+
+    def task(self) -> Task:
+        """Which task this is, as the JobManager knows it."""
+        with _reaching_in():
+            job_id, operator_id, subtask = self.place()
+            # Flink names a task by the first operator of its chain.
+            attempt = int(self._context._runtime_context.getTaskInfo().getAttemptNumber())
+            return Task(job_id, operator_id, subtask, attempt)
+
+    def rest_url(self) -> str:
+        """Where the JobManager's REST interface is by this worker's configuration; "" when that does not say."""
+        with _reaching_in():
+            manager = self._context._runtime_context.getTaskManagerRuntimeInfo()
+            settings = dict(manager.getConfiguration().toMap())
+        host = str(settings.get("rest.address") or settings.get("jobmanager.rpc.address") or "")
+        port = str(settings.get("rest.port") or 8081)
+        scheme = "https" if str(settings.get("security.ssl.rest.enabled")) == "true" else "http"
+        return f"{scheme}://{host}:{port}" if host and port != "0" else ""
 
     def _as_java(self, key: str) -> Any:
         row = self._row(1)

@@ -62,8 +62,8 @@ def _outcome_json(request: Request, thread: str, result: bytes) -> str:
     return outcome_json(outcome)
 
 
-def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int) -> JobClient:
-    """Build the job and start it; see `reattach.runtime.flink.job.submit`."""
+def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int, lineage: bool) -> JobClient:  # noqa: ARG001
+    """Build the job and start it; see `reattach.runtime.flink.job.submit`. What came before means nothing to it."""
     settings: dict[str, Any] = flink_settings(config, resume_from=resume_from, rest_port=rest_port)
     # Flink refuses asynchronous functions in thread mode.
     settings["python.execution-mode"] = "process"

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from reattach.models.policy import SubmitAfter
 from reattach.runtime.replay.knowledge import Fate
 from reattach.runtime.replay.past import Moment, Past, Point
 from reattach.runtime.replay.world import Happened, World
@@ -103,10 +102,7 @@ def _continue(
     world = World(past, moment.terms, entry.at_ms, seed)
     world.remember(moment.runs, moment.fenced, _FATES[arrival])
     # Write-ahead lets a POST go only once a checkpoint that holds its intent is complete.
-    sent = (
-        any(run.record.id == record.id for run in moment.runs)
-        and moment.terms.policy.submit_after is SubmitAfter.CHECKPOINT
-    )
+    sent = any(run.record.id == record.id for run in moment.runs) and moment.terms.writes_ahead
     lineage = entry.lineage and not (sent and checkpoint is Checkpoint.NOTHING)
     broken = world.run(point, moment.released, opens_ms=entry.at_ms + DOWN_MS, lineage=lineage)
     return Continued(

@@ -76,7 +76,7 @@ class Screen(Protocol):
 class Submit(Protocol):
     """Builds a job and starts it; returns PyFlink's JobClient."""
 
-    def __call__(self, config: RunConfig, *, resume_from: Path | None, rest_port: int) -> Any: ...
+    def __call__(self, config: RunConfig, *, resume_from: Path | None, rest_port: int, lineage: bool) -> Any: ...
 
 
 class Runner:
@@ -182,12 +182,18 @@ class Runner:
             tries += 1
             try:
                 with gateway.in_one_line(f"Flink did not start the job{which}"):
-                    client = submit(self._config, resume_from=resume_from, rest_port=port)
+                    client = submit(
+                        self._config, resume_from=resume_from, rest_port=port, lineage=self._lineage(resume_from)
+                    )
                 return client, Rest(port, str(client.get_job_id()))
             except gateway.GatewayError as error:
                 # Somebody else may take the port between our look and Flink's.
                 if tries == PORTS_MAX or "BindException" not in str(error):
                     raise
+
+    def _lineage(self, resume_from: Path | None) -> bool:
+        """Nothing happened after the state that the job starts from: it is the latest, or there was no job before."""
+        return self._resume_from is None and (resume_from is not None or not self.outbox.calls)
 
     def _watch(self, client: Any, rest: Rest, jvm: "subprocess.Popen[bytes]") -> Ending:
         asked_s = 0.0

@@ -8,7 +8,7 @@ second turn on every POST that reaches it, whatever runs there.
 What a network does to the messages is not known here (`moves`, `network`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from reattach.models.answers import (
@@ -32,7 +32,7 @@ from reattach.models.answers import (
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
-from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence, Policy, SubmitAfter
+from reattach.models.policy import Absence, CancelKind, Capabilities, Deduplication, Evidence
 
 ALIVE = (Phase.RUNNING, Phase.AWAITING_INPUT)
 
@@ -170,11 +170,6 @@ def reveal(memory: Memory, number: int) -> Memory:
     turns = list(memory.turns)
     turns[number] = turns[number]._replace(hidden_until_ms=0)
     return memory._replace(turns=tuple(turns))
-
-
-def policy_for(capabilities: Capabilities, policy: Policy) -> Policy:
-    """The same policy, with each POST written ahead where the capabilities leave no other way."""
-    return replace(policy, submit_after=SubmitAfter.CHECKPOINT) if capabilities.blind else policy
 
 
 def result_of(marker: str) -> bytes:

@@ -29,7 +29,7 @@ from reattach.runtime.simulation.ledger import Broken, Ledger
 from reattach.runtime.simulation.mishaps import Mishaps
 from reattach.runtime.simulation.network import Network
 from reattach.runtime.simulation.people import People
-from reattach.runtime.simulation.remotes import REMOTES, Remote, policy_for
+from reattach.runtime.simulation.remotes import REMOTES, Remote
 from reattach.runtime.simulation.report import Report
 from reattach.runtime.simulation.server import Server
 from reattach.runtime.simulation.source import Line, Source
@@ -72,7 +72,7 @@ def terms_of(remote: Remote) -> Terms:
         cancel=CancelKind.CONFIRMED,
         responds=True,
     )
-    return Terms(capabilities, policy_for(capabilities, POLICY))
+    return Terms(capabilities, POLICY)
 
 
 class World:

@@ -25,7 +25,7 @@ from reattach.models.effects import Cancel, Fence, Fetch, Probe, RemoteEffect, R
 from reattach.models.events import Answered, HandleLearned, Ident
 from reattach.models.invocation import Response
 from reattach.models.lifecycle import Leaf
-from reattach.models.policy import Capabilities, Policy, SubmitAfter, Terms
+from reattach.models.policy import Capabilities, Policy, Terms
 from reattach.models.request import Request, canonical_json
 from reattach.runtime.calls import perform
 from reattach.runtime.testing.conformance_faults import ELSEWHERE

@@ -19,7 +19,6 @@ from reattach.runtime.simulation.remotes import (
     Remote,
     handle_for,
     number_of,
-    policy_for,
     result_of,
     reveal,
 )
@@ -82,7 +81,7 @@ class ModelRemote(RemoteUnderTest):
             )
         able = remote.capabilities
         self.remote = remote
-        self.terms = Terms(able, policy or policy_for(able, UNIT_POLICY))
+        self.terms = Terms(able, policy or UNIT_POLICY)
         self.memory = Memory()
         self.runs: list[_Run] = []
         self.now_ms = 0

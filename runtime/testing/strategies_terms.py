@@ -1,6 +1,6 @@
 """Strategies for what a remote can do and what its user wants: capabilities, policies, terms."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from reattach.models.policy import (
     SubmitAfter,
     Terms,
 )
-from reattach.runtime.simulation.remotes import policy_for
 
 
 def capabilities() -> SearchStrategy[Capabilities]:
@@ -70,4 +69,6 @@ def policies(draw: st.DrawFn) -> Policy:
 def terms(draw: st.DrawFn) -> Terms:
     """A policy together with capabilities that can keep it."""
     able, policy = draw(capabilities()), draw(policies())
-    return Terms(able, policy_for(able, policy))
+    if able.blind and policy.submit_after is SubmitAfter.PROBE:
+        policy = replace(policy, submit_after=SubmitAfter.AUTO)
+    return Terms(able, policy)

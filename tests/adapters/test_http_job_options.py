@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -20,10 +21,8 @@ from reattach.models.policy import (
     Capabilities,
     Deduplication,
     Evidence,
-    Policy,
     StreamKind,
     SubmitAfter,
-    Terms,
 )
 from reattach.runtime.config import check_agents
 from tests.adapters import jobs
@@ -176,10 +175,11 @@ def test_the_options_decide_what_the_remote_can_do(given: dict[str, Any], expect
 
 
 def test_a_handle_alone_needs_a_checkpoint_before_the_post() -> None:
+    probed = jobs.config(BY_HANDLE)
+    probed = replace(probed, policy=replace(probed.policy, submit_after=SubmitAfter.PROBE))
     with pytest.raises(ConfigError, match=r"agents.demo.policy.submit_after: .* set submit_after = 'checkpoint'"):
-        check_agents({"demo": jobs.config(BY_HANDLE)})
-    able = create(jobs.config(BY_HANDLE), httpx.AsyncClient()).capabilities
-    Terms(able, Policy(retention_ms=1_000, submit_after=SubmitAfter.CHECKPOINT))
+        check_agents({"demo": probed})
+    assert check_agents({"demo": jobs.config(BY_HANDLE)})["demo"].writes_ahead
     assert check_agents({"demo": jobs.config(WITH_KEY)})["demo"].memory_ms == 1_000
 
 

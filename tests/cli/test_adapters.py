@@ -21,7 +21,6 @@ from reattach.models.policy import (
     Evidence,
     Policy,
     StreamKind,
-    SubmitAfter,
     Terms,
 )
 from reattach.runtime.cli.main import main
@@ -68,10 +67,8 @@ def test_what_is_declared_is_what_a_configuration_gets(one: describe.Described) 
 def test_with_the_settings_that_are_named_the_terms_hold(one: describe.Described) -> None:
     assert one.variant is not None
     needs = describe.needs_of(one.variant)
-    ahead = "policy.submit_after = 'checkpoint'" in needs
-    retention = 1_000 if "policy.retention_ms" in needs else None
-    after = SubmitAfter.CHECKPOINT if ahead else SubmitAfter.PROBE
-    Terms(one.variant.capabilities, Policy(retention_ms=retention, submit_after=after))
+    terms = Terms(one.variant.capabilities, Policy(retention_ms=1_000 if "policy.retention_ms" in needs else None))
+    assert terms.writes_ahead == one.variant.capabilities.blind
 
 
 def test_the_words_follow_the_capabilities() -> None:

@@ -17,7 +17,6 @@ from reattach.adapters import registry
 from reattach.models import answers as a
 from reattach.models.codec import decode_entry, decode_thread
 from reattach.models.errors import ConfigError
-from reattach.models.policy import SubmitAfter
 from reattach.models.request import Request
 from reattach.runtime.clock import SteadyClock
 from reattach.runtime.flink import host as host_module
@@ -347,10 +346,6 @@ class TestTheHostItself:
         agents["agent"].options["script"] = None  # type: ignore[index]
         function = cloudpickle.loads(cloudpickle.dumps(ReattachFunction(agents, concurrency_max=7)))
         assert function._host._agents == agents
-
-    def test_a_policy_that_needs_checkpoints_is_refused(self, remote: Remote) -> None:
-        with pytest.raises(ConfigError, match="submit_after"):
-            Host({"agent": config(remote, submit_after=SubmitAfter.CHECKPOINT)})
 
     def test_a_host_that_is_dropped_ends_its_loop(self, make: Any, remote: Remote) -> None:
         """A cancelled job closes nothing: Python only loses sight of it."""

@@ -62,7 +62,7 @@ def test_zero(name: str) -> None:
     [
         (Capabilities(deduplication=Deduplication.KEY, retention_ms=1), {}, "key_lifetime_ms"),
         (Capabilities(), {}, "retention_ms"),
-        (Capabilities(absence=Absence.NEVER, retention_ms=1), {}, "submit_after"),
+        (Capabilities(absence=Absence.NEVER, retention_ms=1), {"submit_after": SubmitAfter.PROBE}, "submit_after"),
         (ABLE, {"watch_silence_ms": 999}, "watch_silence_ms"),
         (ABLE, {"queue_max": 200, "message_bytes_max": 1024 * 1024}, "queue_max"),
         (ABLE, {"queue_max": 50_001, "message_bytes_max": 1}, "queue_max"),
@@ -92,7 +92,9 @@ def test_what_makes_the_same_remotes_acceptable() -> None:
     Terms(key, Policy())
     Terms(Capabilities(), Policy(retention_ms=1))
     never = Capabilities(absence=Absence.NEVER, retention_ms=1)
-    Terms(never, Policy(submit_after=SubmitAfter.CHECKPOINT))
+    ahead = Policy(submit_after=SubmitAfter.CHECKPOINT)
+    assert Terms(never, Policy()).writes_ahead and Terms(never, ahead).writes_ahead
+    assert not Terms(ABLE, Policy()).writes_ahead and Terms(ABLE, ahead).writes_ahead
     Terms(replace(never, deduplication=Deduplication.KEY, key_lifetime_ms=5), Policy())
     Terms(ABLE, Policy(watch_silence_ms=1000, poll_ms=1000))
 
