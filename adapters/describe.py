@@ -59,7 +59,7 @@ _PROMISES: Final[dict[Enum, Promise]] = {
         "asked about after the quiet time: joined, or sent again",
     ),
     Absence.NEVER: Promise(
-        "at most one run: where it cannot be told, people decide",
+        "at most one run, its POST written ahead: where it cannot be told, people decide",
         "parked as ambiguous, never sent again by itself",
     ),
 }
@@ -219,8 +219,10 @@ be asked before it is sent anything, the POST, the stream, and the status that c
 of its own takes one more, a stream that is switched off (`policy.watch = false`) one less. The rows of `http_job` show
 the least that each way takes; a stream and a cancel can be added to any of them.
 
-*Quiet time, admission bound, parked*: see [the lifecycle](lifecycle.md) and [the settings](configuration.md). What the
-options of `http_job` mean stands on [its own page](http_job.md).
+*Quiet time, admission bound, parked*: see [the lifecycle](lifecycle.md) and [the settings](configuration.md). The
+settings of each protocol: [langgraph](langgraph.md), [a2a](a2a.md), [openai_responses](openai_responses.md),
+[http_job](http_job.md); those of `thread` stand with [the configuration](configuration.md). Where a POST is *written
+ahead*, it waits for [a checkpoint](operations.md#writing-ahead).
 
 ## Options
 
