@@ -13,6 +13,7 @@ from typing import Final
 from reattach.models.request import Request
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NUMBERED: Final = re.compile(r"#[0-9]+\Z")
 _SPACE: Final = uuid.UUID("5f1c2a54-52a0-5c5e-9a51-0d6c0c8f2b11")
 
 
@@ -37,8 +38,14 @@ def uuid_of(thread_id: str) -> str:
 
 
 def marker_of(invocation_id: str, generation: int) -> str:
-    """The name that this call's message carries on the remote: one per generation."""
-    return invocation_id if generation == 1 else f"{invocation_id}#{generation}"
+    """The name that this call's message carries on the remote: one per generation.
+
+    Guarantee: no two calls and generations share one (tests/models/test_identity.py). So an id that ends like the
+    name of a later generation has its number told, also in the first.
+    """
+    if generation == 1 and not _NUMBERED.search(invocation_id):
+        return invocation_id
+    return f"{invocation_id}#{generation}"
 
 
 def dedup_key_of(request: Request, generation: int) -> str:

@@ -31,6 +31,16 @@ def test_names_are_what_they_have_always_been() -> None:
 def test_markers() -> None:
     assert marker_of("call-1", 1) == "call-1"
     assert marker_of("call-1", 2) == "call-1#2"
+    assert marker_of("call-1#2", 1) == "call-1#2#1"
+    assert marker_of("call #2b", 1) == "call #2b"
+
+
+IDS = st.text(st.sampled_from("a#12"), min_size=1, max_size=6) | st.text(min_size=1, max_size=6)
+
+
+@given(st.tuples(IDS, st.integers(1, 30)), st.tuples(IDS, st.integers(1, 30)))
+def test_no_two_calls_share_a_marker(one: tuple[str, int], other: tuple[str, int]) -> None:
+    assert (marker_of(*one) == marker_of(*other)) == (one == other)
 
 
 def test_a_named_thread_is_the_thread_of_every_generation() -> None:
