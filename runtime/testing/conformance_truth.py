@@ -4,10 +4,11 @@ from reattach.models.answers import Absent, Accepted, Fenced, NotSent, Occupied,
 from reattach.models.policy import Absence, Deduplication
 from reattach.runtime.testing.conformance_rig import Rig
 from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.proxy_faults import Cut, Exchange, Where
+from reattach.runtime.testing.proxy_faults import Answer, Cut, Exchange, Where
 
 # A server may start what it took a little later than its answer; a probe of a loaded machine takes a while.
 LEAST_S = 1.0
+NOT_TAKEN = (404, 409)
 
 
 def submits_of(rig: Rig, said: Said) -> list[Exchange]:
@@ -43,16 +44,22 @@ def judge_submit(rig: Rig, call: Call, said: Said, name: str) -> None:
 
 def sent_once(rig: Rig, said: Said, name: str) -> None:
     """One submit sends one request at most that may not be repeated."""
-    # Another may follow one that the server itself has refused, as when its thread is still to be made.
+    # Another may follow one that was not taken, as when its thread is still to be made.
     seen = submits_of(rig, said)
     if not all(_refused(one) for one in seen[:-1]):
         rig.fail(f"{name}: one submit sent {len(seen)} requests that may not be repeated", str(said))
 
 
 def _refused(exchange: Exchange) -> bool:
-    """The server itself has turned it down, and the client has seen that."""
-    seen = exchange.fault is None or (isinstance(exchange.fault, Cut) and exchange.fault.where is Where.BODY)
-    return seen and _turned_down(exchange)
+    """The client was told that this request found nothing there, or something in its way: it was not taken."""
+    match exchange.fault:
+        case Answer(status=status, forward=False):
+            told = [status]
+        case None | Cut(Where.BODY):
+            told = exchange.statuses
+        case _:
+            told = []
+    return bool(told) and all(status in NOT_TAKEN for status in told)
 
 
 def _turned_down(exchange: Exchange) -> bool:
