@@ -17,6 +17,7 @@ from reattach.models.effects import Count, Emit, Hold, Notify, RemoteEffect, Rep
 from reattach.models.events import ThreadEvent
 from reattach.models.invocation import Invocation
 from reattach.models.journal import Basis, JournalEntry, redact_event, redact_record
+from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Notice, Outcome
 from reattach.models.policy import Terms
 from reattach.models.record import record
@@ -41,6 +42,7 @@ class Applied:
         changed: the bytes differ from what was read.
         wake_at_ms: a durable timer must exist at or before this time; 0 for none.
         orders: remote effects for the executor, each with the record it was ordered for.
+        leaf: the state of the call that is under way now, None for none.
     """
 
     stored: bytes | None
@@ -52,6 +54,7 @@ class Applied:
     notices: tuple[Notice, ...]
     counts: tuple[str, ...]
     journal: tuple[JournalEntry, ...]
+    leaf: Leaf | None
 
 
 class Driver:
@@ -186,4 +189,5 @@ def _sorted_out(
         tuple(notices),
         tuple(counts),
         journal,
+        None if result.state is None or result.state.active is None else result.state.active.leaf,
     )

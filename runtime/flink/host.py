@@ -43,6 +43,7 @@ from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
 from reattach.runtime.flink.jobmanager import FlinkJobManager
 from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
+from reattach.runtime.flink.metrics import Metrics
 
 STATE: Final = "reattach"
 JOURNAL: Final = OutputTag("reattach-journal", Types.PICKLED_BYTE_ARRAY())
@@ -115,6 +116,7 @@ class Host:
         # A job that is cancelled drops this object, and nobody would end the loop.
         weakref.finalize(self, self._executor.abandon)
         self._clock = SteadyClock()
+        self._metrics = Metrics(self._backend.metric_group(), self._backend.histogram)
         opened_ms = self._clock.now_ms()
         self._driver = Driver(
             terms,
@@ -152,6 +154,7 @@ class Host:
                 yield from self._apply(mine, Restored())
             yield from self._apply(mine, Requested(request))
         else:
+            self._metrics.rejected()
             yield REJECTS, records.reject_json(value, request)
         self._arm(mine)
 
@@ -160,7 +163,6 @@ class Host:
         mine = context.get_current_key()
         if mine == self._pump_key:
             if self._pump_at and timestamp >= self._pump_at:
-                self._pump_at = 0
                 yield from self._pump()
         elif self._timers.get(mine, timestamp) <= timestamp:
             self._timers.pop(mine, None)
@@ -214,6 +216,8 @@ class Host:
         return request
 
     def _pump(self) -> Iterator[Output]:
+        self._metrics.pumped(time.time_ns() // 1_000_000 - self._pump_at)
+        self._pump_at = 0
         facts = self._executor.drain(FACTS_PER_PUMP)
         for key, fact in facts:
             self._backend.switch_to(key)
@@ -248,6 +252,17 @@ class Host:
                 self._backend.switch_to(mine)
         elif mine == self._pump_key:
             self._backend.switch_to(mine)
+        if not self._pump_at or self._metrics.due(self._clock.now_ms()):
+            # Without a pump to come this is the last time for a while.
+            self._metrics.hand_over(self._clock.now_ms(), self._levels())
+
+    def _levels(self) -> dict[str, int]:
+        return {
+            "in_flight": self._executor.in_flight,
+            "backlog": self._executor.backlog,
+            "facts_waiting": self._executor.pending,
+            "recoveries_waiting": len(self._foreign),
+        }
 
     def _apply(self, key: str, event: ThreadEvent) -> Iterator[Output]:
         """Apply one fact to the current key's thread: store, set the timer, order, and yield outputs."""
@@ -262,6 +277,7 @@ class Host:
             else:
                 self._state.update(applied.stored)
         self._set_timer(key, applied.wake_at_ms)
+        self._metrics.applied(key, applied)
         for effect, invocation in applied.orders:
             self._executor.order(key, effect, invocation)
         yield from self._outputs(applied)

@@ -114,6 +114,18 @@ class KeyedBackend:
             attempt = int(self._context._runtime_context.getTaskInfo().getAttemptNumber())
             return Task(job_id, operator_id, subtask, attempt)
 
+    def metric_group(self) -> Any:
+        """The operator's metric group, which is Java's own."""
+        with _reaching_in():
+            return self._context._runtime_context.getMetricGroup()
+
+    def histogram(self, window: int) -> Any:
+        """Make a Java histogram over the latest `window` values."""
+        with _reaching_in():
+            from pemja import findClass
+
+            return findClass("org.apache.flink.runtime.metrics.DescriptiveStatisticsHistogram")(window)
+
     def rest_url(self) -> str:
         """Where the JobManager's REST interface is by this worker's configuration; "" when that does not say."""
         with _reaching_in():

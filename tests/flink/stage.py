@@ -17,6 +17,49 @@ from reattach.models.codec import decode_thread
 from reattach.runtime.flink import host as host_module
 from reattach.runtime.flink.host import PUMP_KEY, Host
 
+
+class JavaCounter:
+    """Of Flink's: no name is needed, and it may go down."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def inc(self, by: int) -> None:
+        self.count += by
+
+
+class JavaHistogram:
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def update(self, value: int) -> None:
+        self.values.append(value)
+
+
+class JavaGroup:
+    """A metric group that holds what was registered in it."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, JavaCounter] = {}
+        self.histograms: dict[str, JavaHistogram] = {}
+
+    def addGroup(self, name: str) -> "JavaGroup":  # noqa: N802 - Java's name
+        assert name == "reattach"
+        return self
+
+    def counter(self, name: str) -> JavaCounter:
+        assert name not in self.counters | self.histograms
+        return self.counters.setdefault(name, JavaCounter())
+
+    def histogram(self, name: str, histogram: JavaHistogram) -> JavaHistogram:
+        assert name not in self.counters | self.histograms
+        return self.histograms.setdefault(name, histogram)
+
+    def counts(self) -> dict[str, int]:
+        """What is not 0."""
+        return {name: counter.count for name, counter in self.counters.items() if counter.count}
+
+
 Snapshot = tuple[dict[str, bytes], set[tuple[int, str]]]
 
 
@@ -44,6 +87,7 @@ class Stage:
         self.outputs: list[Any] = []
         self.pumps = 0
         self.timers = self
+        self.metrics = JavaGroup()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(host_module, "KeyedBackend", lambda context: self)
             host.open(self)
@@ -57,6 +101,12 @@ class Stage:
 
     def own_key(self, prefix: str) -> str:
         return f"{prefix}0"
+
+    def metric_group(self) -> "JavaGroup":
+        return self.metrics
+
+    def histogram(self, window: int) -> "JavaHistogram":
+        return JavaHistogram()
 
     def place(self) -> tuple[str, str, int]:
         return "job", str(id(self)), 0

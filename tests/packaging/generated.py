@@ -6,12 +6,14 @@ from pathlib import Path
 
 from reattach.adapters import describe
 from reattach.fsm import diagram
+from reattach.runtime.flink import metrics
 from reattach.runtime.simulation import faults
 from tests.packaging.layers import ROOT
 
 README = ROOT / "README.md"
 LIFECYCLE = ROOT / "docs" / "lifecycle.md"
 PROTOCOLS = ROOT / "docs" / "protocols.md"
+METRICS = ROOT / "docs" / "metrics.md"
 SIMULATION = ROOT / "docs" / "simulation.md"
 
 
@@ -22,6 +24,7 @@ def expected() -> dict[Path, str]:
         SIMULATION: _with_part(SIMULATION, "faults", faults.table()),
         LIFECYCLE: diagram.document(),
         PROTOCOLS: describe.document(),
+        METRICS: metrics.document(),
     }
 
 
