@@ -1,7 +1,7 @@
 """One line of input: a message for a remote agent, and the id that makes it this call and no other."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,7 +79,19 @@ def parse_request(line: bytes | str, *, message_bytes_max: int) -> Request:
     Raises:
         InvalidRequest: names the field and what is wrong with it.
     """
-    if len(line) > 4 * message_bytes_max + 64 * 1024:
+    return request_from_mapping(read_object(line, message_bytes_max), message_bytes_max=message_bytes_max)
+
+
+def read_object(line: bytes | str, value_bytes_max: int) -> dict[str, Any]:
+    """Read a line that is one JSON object.
+
+    Args:
+        value_bytes_max: limit for the canonical encoding of the largest value in it, in bytes.
+
+    Raises:
+        InvalidRequest: says what is wrong with it.
+    """
+    if len(line) > 4 * value_bytes_max + 64 * 1024:
         raise InvalidRequest(f"line of {len(line)} bytes is longer than any message that is allowed")
     try:
         value = json.loads(line, parse_constant=_no_constant)
@@ -87,14 +99,12 @@ def parse_request(line: bytes | str, *, message_bytes_max: int) -> Request:
         raise InvalidRequest(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise InvalidRequest("not a JSON object")
-    return request_from_mapping(value, message_bytes_max=message_bytes_max)
+    return value
 
 
 def request_from_mapping(value: Mapping[str, Any], *, message_bytes_max: int) -> Request:
     """Check a decoded request; see `parse_request`."""
-    for name in value:
-        if name not in _KNOWN:
-            raise InvalidRequest(f"{str(name)[:40]}: no such field (known: {', '.join(sorted(_KNOWN))})")
+    refuse_unknown(value, _KNOWN)
     if "message" not in value:
         raise InvalidRequest("message: required")
     metadata = value.get("metadata", {})
@@ -108,30 +118,51 @@ def request_from_mapping(value: Mapping[str, Any], *, message_bytes_max: int) ->
         raise InvalidRequest(f"metadata: {len(packed)} bytes, the limit is {METADATA_BYTES_MAX}")
     thread_id = value.get("thread_id")
     return Request(
-        invocation_id=_text(value, "invocation_id"),
-        agent=_text(value, "agent"),
+        invocation_id=text_field(value, "invocation_id"),
+        agent=text_field(value, "agent"),
         message=message,
-        requested_at_ms=_number(value, "requested_at_ms", 1, TIME_MS_MAX),
-        thread_id="" if thread_id is None else _text(value, "thread_id"),
-        deadline_ms=_number(value, "deadline_ms", 1, TIME_MS_MAX, default=0),
-        turn=_number(value, "turn", 1, TURN_MAX, default=0),
-        generation=_number(value, "generation", 1, TURN_MAX, default=1),
+        requested_at_ms=number_field(value, "requested_at_ms", 1, TIME_MS_MAX),
+        thread_id="" if thread_id is None else text_field(value, "thread_id"),
+        deadline_ms=number_field(value, "deadline_ms", 1, TIME_MS_MAX, default=0),
+        turn=number_field(value, "turn", 1, TURN_MAX, default=0),
+        generation=number_field(value, "generation", 1, TURN_MAX, default=1),
         metadata=packed,
     )
 
 
-def _text(value: Mapping[str, Any], name: str) -> str:
+def refuse_unknown(value: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse an object with a field that means nothing.
+
+    Raises:
+        InvalidRequest: names the first such field, and those that are known.
+    """
+    for name in value:
+        if name not in known:
+            raise InvalidRequest(f"{str(name)[:40]}: no such field (known: {', '.join(sorted(known))})")
+
+
+def text_field(value: Mapping[str, Any], name: str, chars_max: int = ID_CHARS_MAX) -> str:
+    """A required printable string of 1 to `chars_max` characters.
+
+    Raises:
+        InvalidRequest: names the field.
+    """
     text = value.get(name)
     if text is None:
         raise InvalidRequest(f"{name}: required")
-    if not isinstance(text, str) or not 1 <= len(text) <= ID_CHARS_MAX:
-        raise InvalidRequest(f"{name}: must be a string of 1 to {ID_CHARS_MAX} characters")
+    if not isinstance(text, str) or not 1 <= len(text) <= chars_max:
+        raise InvalidRequest(f"{name}: must be a string of 1 to {chars_max} characters")
     if not text.isprintable():
         raise InvalidRequest(f"{name}: holds a character that cannot be printed")
     return text
 
 
-def _number(value: Mapping[str, Any], name: str, least: int, most: int, default: int | None = None) -> int:
+def number_field(value: Mapping[str, Any], name: str, least: int, most: int, default: int | None = None) -> int:
+    """A whole number within bounds; required when there is no default.
+
+    Raises:
+        InvalidRequest: names the field.
+    """
     number = value.get(name)
     if number is None:
         if default is None:
