@@ -1,6 +1,7 @@
 """What a host counts, and that Flink shows it under the names of docs/metrics.md."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from reattach.models.events import Ident
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind, Outcome
 from reattach.runtime.driver import Applied
+from reattach.runtime.flink.dashboard import PREFIX
 from reattach.runtime.flink.metrics import CATALOGUE, LEVELS, Metrics
 from tests.e2e.harness import Process, until, world
 from tests.flink.stage import JavaGroup, JavaHistogram
 
 IDENT = Ident("life-1", "call-1", 1, 1)
+ROOT = Path(__file__).parents[2]
 STILL = dict.fromkeys(LEVELS, 0)
 
 
@@ -72,6 +75,16 @@ def test_calls_are_counted_where_they_are_and_where_they_go(metrics: Metrics, gr
 def test_counts_are_handed_over_now_and_then(metrics: Metrics) -> None:
     metrics.hand_over(1_000, STILL)
     assert not metrics.due(1_199) and metrics.due(1_200)
+
+
+def test_the_dashboard_asks_for_what_there_is_and_leaves_nothing_out() -> None:
+    page = json.loads((ROOT / "deploy" / "grafana.json").read_text())
+    asked = " ".join(target["expr"] for panel in page["panels"] for target in panel["targets"])
+    shown = set(re.findall(rf"{PREFIX}(\w+)", asked))
+    assert shown == {name for name, _, _ in CATALOGUE} - {"responds", "holds"}
+    for name, kind, _ in CATALOGUE:
+        rated = re.search(rf"rate\({PREFIX}{name}\{{", asked) is not None
+        assert rated == (kind == "counter" and name in shown), name
 
 
 @pytest.mark.flink

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from reattach.adapters import describe
 from reattach.fsm import diagram
-from reattach.runtime.flink import metrics
+from reattach.runtime.flink import dashboard, metrics
 from reattach.runtime.simulation import faults
 from tests.packaging.layers import ROOT
 
 README = ROOT / "README.md"
 LIFECYCLE = ROOT / "docs" / "lifecycle.md"
 PROTOCOLS = ROOT / "docs" / "protocols.md"
+DASHBOARD = ROOT / "deploy" / "grafana.json"
 METRICS = ROOT / "docs" / "metrics.md"
 SIMULATION = ROOT / "docs" / "simulation.md"
 
@@ -25,6 +26,7 @@ def expected() -> dict[Path, str]:
         LIFECYCLE: diagram.document(),
         PROTOCOLS: describe.document(),
         METRICS: metrics.document(),
+        DASHBOARD: dashboard.document(),
     }
 
 
