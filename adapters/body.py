@@ -49,13 +49,29 @@ def read_object(reply: Reply) -> dict[str, Any] | Unknown:
     return Unknown(f"{_named(reply)} is not a JSON object")
 
 
+def kind_of(reply: Reply) -> str:
+    """Name the content type of an answer, without its parameters."""
+    kind: str = reply.headers.get("content-type", "")
+    return kind.partition(";")[0].strip().lower()
+
+
+def is_json(reply: Reply) -> bool:
+    """Whether an answer calls itself JSON, which no page of a gateway does."""
+    kind = kind_of(reply)
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def is_page(reply: Reply) -> bool:
+    """Whether an answer is a page for people: of a gateway that wants a login, and of no job service."""
+    return kind_of(reply) in ("text/html", "application/xhtml+xml")
+
+
 def read_value(reply: Reply) -> Any:
     """Read any JSON value, or say by an `Unknown` why there is none."""
     what = _named(reply)
     if reply.fault and not reply.over:
         return Unknown(f"HTTP {reply.status}, {reply.fault}")
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+    if not is_json(reply):
         # A gateway without a route says 404 as well, and knows nothing of any thread.
         return Unknown(f"HTTP {reply.status}: {what} is not JSON by its content type")
     if reply.headers.get("age", "0").strip() not in ("", "0"):

@@ -10,7 +10,7 @@ service can prove follows from the options and from nothing else:
 - `idempotency`: the service knows a key (or an id of ours) again for a stated time, and a POST whose
   answer was lost is sent again under it.
 
-*What accepts a submit.* Every 2xx, unless the answer names another job. Where only a handle can be
+*What accepts a submit.* Every 2xx, unless it is a page for people or names another job. Where only a handle can be
 asked about, an answer without one is unresolved: a resend may bring it, and so may an operator.
 
 *What is never guessed.* A status word without a meaning, a result that is not where it should be, and
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.body import event_json, find
+from reattach.adapters.body import event_json, find, is_page
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http_job_answers import (
@@ -68,9 +68,8 @@ from reattach.models.policy import CancelKind, Evidence, StreamKind
 REPLY_BYTES_MAX: Final = 64 * 1024
 ROOM_BYTES: Final = 64 * 1024
 CURSOR_CHARS_MAX: Final = 512
-_SHARED: Final = (
-    "a thread of several calls needs a status by {marker}, {key} or {handle}: {thread} alone tells no two apart"
-)
+_SHARED: Final = "a thread of several calls needs a status by {marker}, {key} or {handle}: {thread} tells no two apart"
+_PAGE: Final = "but a page for people: a gateway's, not the service's"
 _ENDED: Final = frozenset({404, 409, 410})
 
 
@@ -206,6 +205,8 @@ class HttpJobAdapter:
         answer = await http.send_once(self._client, url, headers, content, REPLY_BYTES_MAX, method=method)
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)
+        if is_page(answer):
+            return Unknown(f"HTTP {answer.status}, {_PAGE}")
         if 200 <= answer.status < 300:
             return Confirmed() if self.capabilities.cancel is CancelKind.CONFIRMED else Taken()
         # Most services say so of a job that has ended; what it came to, only a probe can tell.
@@ -287,6 +288,8 @@ class HttpJobAdapter:
             return Occupied("HTTP 409: something with this name is there already")
         if not (200 <= code < 300 or code == 409):
             return turned_down(reply)
+        if is_page(reply):
+            return Unresolved(f"HTTP {code}, {_PAGE}")
         told = submitted_handle(reply, options, self._mine(inv), self._endpoint)
         if told is None:
             return Occupied("the answer is about another job")

@@ -9,7 +9,7 @@ import httpx
 from httpx_sse import ServerSentEvent
 
 from reattach.adapters import http
-from reattach.adapters.body import read_object
+from reattach.adapters.body import is_json, read_object
 from reattach.adapters.contract import Learn
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.langgraph_runs import Run, read_run, read_runs, read_snapshot, run_id_of
@@ -159,6 +159,8 @@ class Api:
             return Unknown(answer.cause)
         if answer.status != 200:
             return Unknown(f"HTTP {answer.status} for the history")
+        if answer.over and not (is_json(answer) and answer.body.lstrip().startswith(b"[{")):
+            return Unknown("the history is too long to be read, and does not begin as one")
         return answer if answer.over else read_snapshot(answer)
 
     async def cancel(self, thread: str, run_id: str) -> http.Answer:

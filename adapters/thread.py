@@ -12,7 +12,7 @@ first). Without one it answers `Unknown`, for presence as for absence.
 *Which message is running.* A turn that runs may not be in the marker yet, so on a marked thread
 "running, and the marker is not ours" is `Unknown` until the run has ended.
 
-*What accepts a submit.* On a derived thread every 2xx: nothing else is ever sent there. On a shared
+*What accepts a submit.* On a derived thread every 2xx of JSON: nothing else is ever sent there. On a shared
 one only a body that says `started`: any other status is the short-circuit of a run that was there
 before.
 
@@ -27,7 +27,7 @@ from typing import ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.body import event_json
+from reattach.adapters.body import event_json, is_json
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import follow
@@ -215,6 +215,8 @@ class ThreadAdapter:
         return turned_down(reply)
 
     def _taken(self, inv: Invocation, reply: http.Reply) -> SubmitAnswer:
+        if not is_json(reply):
+            return Unresolved(f"HTTP {reply.status}, but not the server's own: it is not JSON")
         if not inv.request.thread_id:
             return Accepted()
         status = parse_status(reply, (), inv.request.thread_id, self._endpoint)

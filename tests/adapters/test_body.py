@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from reattach.adapters.body import MISSING, event_json, find, read_object, read_value, to_json
+from reattach.adapters.body import MISSING, event_json, find, is_json, is_page, read_object, read_value, to_json
 from reattach.adapters.http import Reply
 from reattach.models.answers import Unknown
 
@@ -50,3 +50,14 @@ class TestNumbers:
 def test_a_place_in_a_list_is_counted_from_either_end(key: str, found: Any) -> None:
     assert find(["a", "b"], (key,)) is found or find(["a", "b"], (key,)) == found
     assert find({"k": ["a", "b"]}, ("k", key)) == find(["a", "b"], (key,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "json_", "page"),
+    [("application/json; charset=utf-8", True, False), ("Application/Problem+JSON", True, False),
+     ("text/html", False, True), ("application/xhtml+xml;x", False, True), ("text/plain", False, False),
+     ("", False, False)],
+)  # fmt: skip
+def test_what_an_answer_calls_itself(kind: str, json_: bool, page: bool) -> None:
+    told = Reply(200, httpx.Headers({"content-type": kind}), b"")
+    assert (is_json(told), is_page(told)) == (json_, page)

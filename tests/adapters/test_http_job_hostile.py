@@ -71,6 +71,14 @@ def test_the_wrong_content_type_proves_nothing(kind: str) -> None:
             assert isinstance(against(reply, given_, lambda adapter: adapter.probe(OWN)), Unknown)
 
 
+def test_a_page_for_people_accepts_and_cancels_nothing() -> None:
+    page = wire.reply(b"<html>please sign in</html>", "200 OK", "text/html; charset=utf-8")
+    for given_ in (BY_ID, BY_LIST, WITH_KEY):
+        more = options(given_, cancel="/jobs/{handle}/cancel", cancel_confirms=True)
+        assert isinstance(against(page, more, lambda one: one.submit(OWN, lambda handle: None)), Unresolved)
+        assert isinstance(against(page, more, lambda one: one.cancel(KNOWN)), Unknown)
+
+
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(code: int) -> None:
     with wire.Server(wire.answers(body('{"status": "gone", "id": 1}'))) as other:

@@ -50,6 +50,12 @@ def test_on_a_thread_of_its_own_any_2xx_is_accepted(body: bytes) -> None:
     assert submit_to(wire.reply(body), OWN) == Accepted()
 
 
+@pytest.mark.parametrize("kind", ["text/html", "text/plain", ""])
+def test_a_page_of_a_gateway_accepts_nothing(kind: str) -> None:
+    for inv in (OWN, SHARED):
+        assert isinstance(submit_to(wire.reply(STARTED, "200 OK", kind), inv), Unresolved)
+
+
 @pytest.mark.parametrize("status", ["running", "completed", "failed", "not_started"])
 def test_on_a_shared_thread_another_status_is_the_short_circuit_of_another_run(status: str) -> None:
     body = json.dumps({"thread_id": "t", "status": status}).encode()

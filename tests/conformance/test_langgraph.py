@@ -17,18 +17,6 @@ from tests.servers.running import langgraph
 pytestmark = pytest.mark.slow
 
 
-# What the kit has found, and the adapter still does: it fails here as soon as that is mended.
-TOO_LONG = "a history of more bytes than any result may have is taken for a result, also where it is no history"
-CONFIRMED = "a cancel is confirmed by any 200, also by a page of a gateway"
-KNOWN = {
-    **{
-        f"test_a_fetch_is_in_doubt_or_right[{name}]": TOO_LONG
-        for name in ("an endless body", "an endless text", "100 MB", "an endless stream without an event")
-    },
-    "test_a_cancel_is_confirmed_only_when_the_run_has_ended": CONFIRMED,
-}
-
-
 def starts() -> Match:
     """A POST that starts a run: one to a thread that was made before, since the server refuses any other."""
     made: set[str] = set()
@@ -50,15 +38,7 @@ def graph_server(folder: Path, **options: Any) -> Iterator[Target]:
         yield effects.target(server, "langgraph", options=given, submits=starts(), learns_from="head")
 
 
-class Graphs(AdapterConformance):
-    @pytest.fixture(autouse=True)
-    def known(self, request: pytest.FixtureRequest) -> None:
-        reason = KNOWN.get(request.node.name)
-        if reason is not None:
-            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
-
-
-class TestOneCallPerThread(Graphs):
+class TestOneCallPerThread(AdapterConformance):
     @classmethod
     @contextmanager
     def serve(cls, folder: Path) -> Iterator[Target]:
@@ -66,7 +46,7 @@ class TestOneCallPerThread(Graphs):
             yield target
 
 
-class TestSeveralCallsPerThread(Graphs):
+class TestSeveralCallsPerThread(AdapterConformance):
     @classmethod
     @contextmanager
     def serve(cls, folder: Path) -> Iterator[Target]:
