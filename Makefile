@@ -1,10 +1,11 @@
 # Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
 # PYTHON=... picks the interpreter, VENV=... another folder for the environment, SERVERS=... for those
-# of the servers that the tests talk to.
+# of the servers that the tests talk to, KAFKA_JARS=... for Kafka's jars.
 
 VENV ?= .venv
 SERVERS ?= .servers
-export SERVERS
+KAFKA_JARS ?= .kafka
+export SERVERS KAFKA_JARS
 # The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
 # and not only looked up, since a version manager may put names on PATH that lead nowhere.
 PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
@@ -16,7 +17,7 @@ STAMP := $(VENV)/.reattach-installed
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers test test-only conformance lint format demo diagram wheel clean
+.PHONY: help install servers kafka test test-only conformance lint format demo diagram wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +51,15 @@ $(SERVERS)/%/.reattach-installed: tests/servers/%.txt | $(BIN)/python
 	}
 	@touch $@
 
-test: install servers lint ## Run every check: ruff, mypy, and all tests with real processes.
+kafka: $(KAFKA_JARS)/.reattach-fetched ## Fetch Kafka's connector and a broker, by coordinates from Maven Central.
+
+# The whole list is read by one process, which takes only what is not there yet.
+$(KAFKA_JARS)/.reattach-fetched: tests/kafka/jars.txt tests/kafka/fetch.py | $(BIN)/python
+	@echo "fetching $(KAFKA_JARS)"
+	@$(BIN)/python tests/kafka/fetch.py $(KAFKA_JARS)
+	@touch $@
+
+test: install servers kafka lint ## Run every check: ruff, mypy, and all tests with real processes.
 	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
 test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
@@ -78,5 +87,5 @@ wheel: install ## Build the wheel into dist/.
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove the environment and everything that was generated.
-	rm -rf $(VENV) $(SERVERS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(SERVERS) $(KAFKA_JARS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
