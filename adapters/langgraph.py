@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.body import MISSING, event_json, is_json, read_object
+from reattach.adapters.body import MISSING, event_json, read_object
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.langgraph_api import NO_THREAD, Api
@@ -171,7 +171,8 @@ class LangGraphAdapter:
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)
         if answer.status == 200:
-            return Confirmed() if is_json(answer) else Unknown("HTTP 200, but not the server's own")
+            ours = isinstance(read_object(answer), dict)
+            return Confirmed() if ours else Unknown("HTTP 200, but not the server's own")
         # A 404 is said of a run that has ended as of one that never was: a probe can tell.
         return Taken() if answer.status in (202, 404) else Unknown(f"HTTP {answer.status}")
 

@@ -1,14 +1,14 @@
 """The harness for authors of adapters: needs `reattach[testing]`. See docs/testing.md and docs/conformance.md."""
 
-from reattach.runtime.testing import proxy_faults as faults
+from reattach.runtime.conformance.suite import AdapterConformance
+from reattach.runtime.conformance.target import CONFORMANCE_POLICY, Target, count_lines
+from reattach.runtime.proxy import faults
+from reattach.runtime.proxy.proxy import FaultProxy
 from reattach.runtime.testing import strategies
-from reattach.runtime.testing.conformance import AdapterConformance
-from reattach.runtime.testing.conformance_target import CONFORMANCE_POLICY, Target, count_lines
 from reattach.runtime.testing.live import LiveRemote
 from reattach.runtime.testing.machine import RemoteMachine
 from reattach.runtime.testing.model import UNIT_POLICY, ModelRemote
 from reattach.runtime.testing.profiles import LIVE, load_profile
-from reattach.runtime.testing.proxy import FaultProxy
 from reattach.runtime.testing.remote import RemoteUnderTest
 from reattach.runtime.testing.story import PropertyBroken
 

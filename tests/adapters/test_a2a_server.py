@@ -22,8 +22,8 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
-from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import Cut, Exchange, Hold, Where
+from reattach.runtime.proxy.faults import Cut, Exchange, Hold, Where
+from reattach.runtime.proxy.proxy import FaultProxy
 from tests.adapters import wire
 from tests.adapters.a2a_agents import on
 from tests.e2e.harness import until

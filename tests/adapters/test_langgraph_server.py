@@ -36,8 +36,8 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
 from reattach.models.request import Request
 from reattach.runtime.driver import Key
-from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import Cut, Exchange, Hold, Twice, Where
+from reattach.runtime.proxy.faults import Cut, Exchange, Hold, Twice, Where
+from reattach.runtime.proxy.proxy import FaultProxy
 from tests.adapters import wire
 from tests.adapters.graphs import PER_CALL, SHARED, ignore, on
 from tests.e2e.harness import until

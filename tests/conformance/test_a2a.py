@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reattach.runtime.testing.proxy_faults import Exchange
+from reattach.runtime.proxy.faults import Exchange
 from reattach.testing import AdapterConformance, Target
 from tests.conformance import effects
 from tests.servers.running import a2a

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reattach.runtime.testing.proxy_faults import Exchange, Match
+from reattach.runtime.proxy.faults import Exchange, Match
 from reattach.testing import AdapterConformance, Target
 from tests.conformance import effects
 from tests.servers.running import langgraph

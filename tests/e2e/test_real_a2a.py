@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import Exchange, Hold, Silence
+from reattach.runtime.proxy.faults import Exchange, Hold, Silence
+from reattach.runtime.proxy.proxy import FaultProxy
 from tests.e2e.harness import random_moment
 from tests.servers.job import RealWorld
 from tests.servers.running import a2a

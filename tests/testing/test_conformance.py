@@ -15,8 +15,8 @@ from reattach.models.answers import (
     Phase,
 )
 from reattach.models.errors import ConfigError
-from reattach.runtime.testing.conformance import check_secret
-from reattach.runtime.testing.conformance_rig import Rig, rigged
+from reattach.runtime.conformance.rig import Rig, rigged
+from reattach.runtime.conformance.suite import check_secret
 from reattach.testing import AdapterConformance, Target
 from tests.conformance.test_http_job import job_service
 from tests.conformance.test_thread import thread_server

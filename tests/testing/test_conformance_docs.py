@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from reattach.runtime.testing.proxy_faults import Fault
+from reattach.runtime.proxy.faults import Fault
 from reattach.testing import AdapterConformance, Target, faults
 from tests.packaging.layers import ROOT
 from tests.testing.test_docs import run

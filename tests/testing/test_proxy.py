@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import (
+from reattach.runtime.proxy.faults import (
     Answer,
     Cut,
     Exchange,
@@ -22,6 +21,7 @@ from reattach.runtime.testing.proxy_faults import (
     Where,
     writes,
 )
+from reattach.runtime.proxy.proxy import FaultProxy
 
 EVENTS = b": hello\n\ndata: 1\n\nevent: x\r\ndata: 2\r\n\r\ndata: 3\n\n"
 PATIENCE_S = 10.0

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from reattach.runtime.testing.proxy_faults import Exchange, Fault, Match, Rule, anything
-from reattach.runtime.testing.proxy_relay import Relay
+from reattach.runtime.proxy.faults import Exchange, Fault, Match, Rule, anything
+from reattach.runtime.proxy.relay import Relay
 
 START_S: Final = 10.0
 

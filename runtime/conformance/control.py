@@ -7,7 +7,7 @@ import pytest
 
 from reattach.models.answers import Accepted, Confirmed, Fenced, NotSent, Occupied, Phase, Present, Refused, Unresolved
 from reattach.models.policy import Absence, CancelKind
-from reattach.runtime.testing.conformance_faults import (
+from reattach.runtime.conformance.faults import (
     AFTER_IT,
     CUT_BODIES,
     IN_ITS_STEAD,
@@ -15,11 +15,11 @@ from reattach.runtime.testing.conformance_faults import (
     NONSENSE,
     NOT_FOUND,
 )
-from reattach.runtime.testing.conformance_reads import result_of
-from reattach.runtime.testing.conformance_rig import ENDED, Rig
-from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.conformance_truth import LEAST_S, sent_once
-from reattach.runtime.testing.proxy_faults import Cut, Fault, Hold, Where
+from reattach.runtime.conformance.reads import result_of
+from reattach.runtime.conformance.rig import ENDED, Rig
+from reattach.runtime.conformance.said import Call, Said
+from reattach.runtime.conformance.truth import LEAST_S, sent_once
+from reattach.runtime.proxy.faults import Cut, Fault, Hold, Where
 
 # The server has had no cancel, and no answer of its own has arrived.
 NO_CANCEL: Final[Mapping[str, Fault]] = {

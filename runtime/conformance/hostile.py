@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reattach.runtime.testing.conformance_faults import LONG, echoes
-from reattach.runtime.testing.conformance_rig import Rig
-from reattach.runtime.testing.conformance_said import Call
+from reattach.runtime.conformance.faults import LONG, echoes
+from reattach.runtime.conformance.rig import Rig
+from reattach.runtime.conformance.said import Call
 
 
 class HostileChecks:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from reattach.adapters.contract import Adapter, Learn
 from reattach.models.invocation import Invocation
-from reattach.runtime.testing.proxy_faults import Exchange
+from reattach.runtime.proxy.faults import Exchange
 
 T = TypeVar("T")
 

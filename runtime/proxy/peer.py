@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import h11
 
-from reattach.runtime.testing.proxy_faults import Cut, Fault, Split, Stall, Where
+from reattach.runtime.proxy.faults import Cut, Fault, Split, Stall, Where
 
 CHUNK_BYTES: Final = 64 * 1024
 # Pieces that are to arrive by themselves need a moment: nothing tells a sender when its reader has read. Of many

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import h11
 
-from reattach.runtime.testing.proxy_faults import (
+from reattach.runtime.proxy.faults import (
     BODY_KEPT_MAX,
     Answer,
     Cut,
@@ -21,7 +21,7 @@ from reattach.runtime.testing.proxy_faults import (
     Twice,
     Where,
 )
-from reattach.runtime.testing.proxy_peer import CHUNK_BYTES, Peer, Shape, pause
+from reattach.runtime.proxy.peer import CHUNK_BYTES, Peer, Shape, pause
 
 _HOP: Final = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"expect"})
 Headers = list[tuple[bytes, bytes]]

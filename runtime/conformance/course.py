@@ -4,10 +4,10 @@ from reattach.adapters.contract import variants_of
 from reattach.adapters.describe import requests, requests_of
 from reattach.models.answers import Absent, Accepted, Phase, Present, Result, Unknown
 from reattach.models.policy import Absence, Deduplication, Evidence, StreamKind
-from reattach.runtime.testing.conformance_reads import result_of
-from reattach.runtime.testing.conformance_rig import Rig
-from reattach.runtime.testing.conformance_said import Said
-from reattach.runtime.testing.conformance_truth import one_started, sent_once, submits_of
+from reattach.runtime.conformance.reads import result_of
+from reattach.runtime.conformance.rig import Rig
+from reattach.runtime.conformance.said import Said
+from reattach.runtime.conformance.truth import one_started, sent_once, submits_of
 
 
 class CourseChecks:

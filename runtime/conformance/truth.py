@@ -2,9 +2,9 @@
 
 from reattach.models.answers import Absent, Accepted, Fenced, NotSent, Occupied, Present, Refused, Unknown, Unresolved
 from reattach.models.policy import Absence, Deduplication
-from reattach.runtime.testing.conformance_rig import Rig
-from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.proxy_faults import Answer, Cut, Exchange, Where
+from reattach.runtime.conformance.rig import Rig
+from reattach.runtime.conformance.said import Call, Said
+from reattach.runtime.proxy.faults import Answer, Cut, Exchange, Where
 
 # A server may start what it took a little later than its answer; a probe of a loaded machine takes a while.
 LEAST_S = 1.0

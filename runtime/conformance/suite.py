@@ -15,16 +15,16 @@ import pytest
 
 from reattach.models.answers import Phase
 from reattach.models.errors import ConfigError
-from reattach.runtime.testing.conformance_control import CancelChecks, FenceChecks, QuestionChecks
-from reattach.runtime.testing.conformance_course import CourseChecks
-from reattach.runtime.testing.conformance_hostile import HostileChecks
-from reattach.runtime.testing.conformance_reads import ReadChecks
-from reattach.runtime.testing.conformance_rig import Rig, rigged
-from reattach.runtime.testing.conformance_said import Call
-from reattach.runtime.testing.conformance_streams import StreamChecks
-from reattach.runtime.testing.conformance_submit import SubmitChecks
-from reattach.runtime.testing.conformance_target import Target, running
-from reattach.runtime.testing.conformance_truth import LEAST_S
+from reattach.runtime.conformance.control import CancelChecks, FenceChecks, QuestionChecks
+from reattach.runtime.conformance.course import CourseChecks
+from reattach.runtime.conformance.hostile import HostileChecks
+from reattach.runtime.conformance.reads import ReadChecks
+from reattach.runtime.conformance.rig import Rig, rigged
+from reattach.runtime.conformance.said import Call
+from reattach.runtime.conformance.streams import StreamChecks
+from reattach.runtime.conformance.submit import SubmitChecks
+from reattach.runtime.conformance.target import Target, running
+from reattach.runtime.conformance.truth import LEAST_S
 
 
 # pytest takes the tests of the last base first.

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from reattach.adapters.contract import Adapter
 from reattach.models.errors import ConfigError
 from reattach.models.policy import Policy
-from reattach.runtime.testing.proxy_faults import Match, writes
+from reattach.runtime.proxy.faults import Match, writes
 
 VARIABLE: Final = "REATTACH_CONFORMANCE_TOKEN"
 START_S: Final = 60.0

@@ -28,11 +28,11 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.policy import Capabilities, Policy, Terms
 from reattach.models.request import Request, canonical_json
 from reattach.runtime.calls import perform
-from reattach.runtime.testing.conformance_faults import ELSEWHERE
-from reattach.runtime.testing.conformance_said import Call, Said, Witness
-from reattach.runtime.testing.conformance_target import Kind, Target
-from reattach.runtime.testing.proxy import FaultProxy
-from reattach.runtime.testing.proxy_faults import Exchange, Fault, Match, Rule
+from reattach.runtime.conformance.faults import ELSEWHERE
+from reattach.runtime.conformance.said import Call, Said, Witness
+from reattach.runtime.conformance.target import Kind, Target
+from reattach.runtime.proxy.faults import Exchange, Fault, Match, Rule
+from reattach.runtime.proxy.proxy import FaultProxy
 
 AGENT: Final = "conformance"
 POLL_S: Final = 0.01

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from reattach.runtime.testing.proxy_faults import Answer, Cut, Fault, Hold, Where
+from reattach.runtime.proxy.faults import Answer, Cut, Fault, Hold, Where
 
 ELSEWHERE: Final = "/elsewhere"
 JSON: Final = {"Content-Type": "application/json"}

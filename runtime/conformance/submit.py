@@ -8,7 +8,7 @@ import pytest
 
 from reattach.models.answers import Absent, Accepted, NotSent, Occupied, Present, Refused, Unresolved
 from reattach.models.policy import Absence, Deduplication
-from reattach.runtime.testing.conformance_faults import (
+from reattach.runtime.conformance.faults import (
     AFTER_IT,
     CUT_BODIES,
     HELD,
@@ -18,9 +18,9 @@ from reattach.runtime.testing.conformance_faults import (
     NONSENSE,
     REDIRECTS,
 )
-from reattach.runtime.testing.conformance_rig import Rig
-from reattach.runtime.testing.conformance_said import Call
-from reattach.runtime.testing.conformance_truth import (
+from reattach.runtime.conformance.rig import Rig
+from reattach.runtime.conformance.said import Call
+from reattach.runtime.conformance.truth import (
     LEAST_S,
     after_doubt,
     fenced,
@@ -29,7 +29,7 @@ from reattach.runtime.testing.conformance_truth import (
     sees,
     sent_once,
 )
-from reattach.runtime.testing.proxy_faults import Cut, Fault, Rule, Silence, Twice, Where
+from reattach.runtime.proxy.faults import Cut, Fault, Rule, Silence, Twice, Where
 
 SHORT_MS: Final = 300
 ON_SUBMIT: Final[dict[str, Fault]] = {

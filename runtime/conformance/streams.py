@@ -8,7 +8,7 @@ import pytest
 
 from reattach.models.answers import Progress
 from reattach.models.policy import StreamKind
-from reattach.runtime.testing.conformance_faults import (
+from reattach.runtime.conformance.faults import (
     CUT_BODIES,
     IN_ITS_STEAD,
     LONG,
@@ -17,9 +17,9 @@ from reattach.runtime.testing.conformance_faults import (
     NOT_FOUND,
     REDIRECTS,
 )
-from reattach.runtime.testing.conformance_rig import ENDED, Rig
-from reattach.runtime.testing.conformance_said import Call
-from reattach.runtime.testing.proxy_faults import Answer, Exchange, Fault, Split, Stall
+from reattach.runtime.conformance.rig import ENDED, Rig
+from reattach.runtime.conformance.said import Call
+from reattach.runtime.proxy.faults import Answer, Exchange, Fault, Split, Stall
 
 EVENT_STREAM: Final = "text/event-stream"
 ON_STREAM: Final[Mapping[str, Fault]] = {

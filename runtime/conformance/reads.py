@@ -8,7 +8,7 @@ import pytest
 
 from reattach.models.answers import Absent, Gone, Phase, Present, Result, Unknown
 from reattach.models.policy import Absence, Evidence
-from reattach.runtime.testing.conformance_faults import (
+from reattach.runtime.conformance.faults import (
     CUT_BODIES,
     IN_ITS_STEAD,
     LONG,
@@ -17,9 +17,9 @@ from reattach.runtime.testing.conformance_faults import (
     NOT_FOUND,
     REDIRECTS,
 )
-from reattach.runtime.testing.conformance_rig import Rig
-from reattach.runtime.testing.conformance_said import Call, Said
-from reattach.runtime.testing.proxy_faults import Fault
+from reattach.runtime.conformance.rig import Rig
+from reattach.runtime.conformance.said import Call, Said
+from reattach.runtime.proxy.faults import Fault
 
 # Nothing that has arrived says anything of the run.
 UNTOLD: Final[Mapping[str, Fault]] = {
