@@ -1,0 +1,99 @@
+"""The pipeline over Kafka, with the job or the broker killed in the middle.
+
+Reproduce one: pytest tests/kafka -k 'seed-1'. REATTACH_SEED shifts the moments.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import random_moment
+from tests.kafka.broker import Broker, broker
+from tests.kafka.harness import Pipeline, assert_each_once, pipeline
+
+pytestmark = [pytest.mark.flink, pytest.mark.slow]
+BASE = int(os.environ.get("REATTACH_SEED", "0"))
+CALLS = 60
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made
+
+
+def in_the_middle(made: Pipeline, seed: int) -> None:
+    """Let the job work for a while."""
+    made.ask(CALLS)
+    made.start()
+    made.until(lambda: made.seen().turns > 0, "the first run")
+    moment = random_moment(seed, 0.5, 6.0)
+    print(f"seed {seed}: {moment:.2f} s after the first run")
+    time.sleep(moment)
+
+
+def assert_whole_journal(made: Pipeline) -> None:
+    """Nothing of the journal is missing or doubled: folding it again gives each state that it tells of."""
+    path = made.folder / "all.journal"
+    path.write_bytes(b"".join(value + b"\n" for value in made.values("journal")))
+    command = [sys.executable, "-m", "reattach", "replay", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("seed", [BASE + 1], ids=lambda seed: f"seed-{seed}")
+def test_the_job_is_killed_in_the_middle(tmp_path: Path, kafka: Broker, seed: int) -> None:
+    with pipeline(tmp_path / f"job-{seed}", kafka) as made:
+        in_the_middle(made, seed)
+        made.kill()
+        made.start()
+        made.finish()
+        assert_each_once(made)
+        assert_whole_journal(made)
+
+
+@pytest.mark.parametrize("seed", [BASE + 1], ids=lambda seed: f"seed-{seed}")
+def test_the_broker_is_killed_in_the_middle(tmp_path: Path, kafka: Broker, seed: int) -> None:
+    with pipeline(tmp_path / f"broker-{seed}", kafka) as made:
+        in_the_middle(made, seed)
+        kafka.kill()
+        kafka.start()
+        made.finish()
+        assert_each_once(made)
+        assert_whole_journal(made)
+
+
+def test_the_job_is_killed_as_a_checkpoint_completes(tmp_path: Path, kafka: Broker) -> None:
+    """Between a checkpoint and the commit of what it holds: the next life commits it."""
+    with pipeline(tmp_path / "commit", kafka, "1s-15s") as made:
+        made.ask(CALLS)
+        for kill in range(2):
+            made.start()
+            made.until(lambda least=kill * 15: made.seen().turns - made.seen().unfinished > least, "ended runs")  # type: ignore[misc]
+            made.kill_at_checkpoint()
+        made.start()
+        made.finish()
+        assert_each_once(made)
+        assert_whole_journal(made)
+
+
+def test_values_travel_as_the_bytes_that_they_are(tmp_path: Path, kafka: Broker) -> None:
+    """Text of any script, bytes that are no text, no value at all: each is answered, and the job goes on."""
+    with pipeline(tmp_path / "bytes", kafka, "10ms") as made:
+        text = {"ü": "日本 𝄞 \x85\u2028"}
+        made.send([made.request("odd", text), b'{"invocation_id": "\xff"}', b"", None, b"[1,\n2]", b'"\\ud834"'])
+        made.start()
+        made.ask(1)
+        made.until(lambda: set(made.outcomes()) == {"odd", "call-0"}, "the outcomes of the two that are requests")
+        made.more_checkpoints(2)
+        assert [one["result"]["echo"] for one in made.outcomes()["odd"]] == [text]
+        rejects = sorted((one["line"], one["reason"]) for one in map(json.loads, made.values("rejects")))
+        assert [line for line, _ in rejects] == ['"\\ud834"', "[1,\n2]", '{"invocation_id": "\ufffd"}']
+        assert "byte 0xff" in rejects[2][1]
