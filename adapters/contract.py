@@ -10,7 +10,7 @@ names the remote thread, `marker_of(inv.id, inv.generation)` the message.
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import httpx
 
@@ -22,8 +22,42 @@ from reattach.models.answers import (
     Progress,
     SubmitAnswer,
 )
+from reattach.models.errors import ConfigError
 from reattach.models.invocation import Invocation
 from reattach.models.policy import Capabilities, Policy
+
+LIMIT_MAX: Final = 1_000_000
+BREAKER_OPEN_MS_MAX: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one agent's remote a worker may take at the same time. 0 is no limit of its own.
+
+    Args:
+        concurrency_max: requests in flight; streams are not among them.
+        streams_max: streams open.
+        requests_per_second: requests begun, opened streams among them.
+        breaker_failures: orders in a row that found the remote down (no status, or one of 500 and above) until
+            nothing more is sent to it for a while; 0 for never.
+        breaker_open_ms: how long that while is, 1 to 3600000; then one order at a time tries again.
+
+    Raises:
+        ConfigError: a number out of its range; the message names the key.
+    """
+
+    concurrency_max: int = 0
+    streams_max: int = 0
+    requests_per_second: int = 0
+    breaker_failures: int = 10
+    breaker_open_ms: int = 5_000
+
+    def __post_init__(self) -> None:
+        for name in Limits.__slots__:
+            value = getattr(self, name)
+            least, most = (1, BREAKER_OPEN_MS_MAX) if name == "breaker_open_ms" else (0, LIMIT_MAX)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ConfigError(f"{name} = {value!r}: must be a whole number from {least} to {most}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +70,7 @@ class AgentConfig:
         url: base URL; comes from the configuration only, never from a request.
         token_env: environment variable of a bearer token, "" for none.
         options: the protocol's own settings, checked by the adapter's `configure`.
+        limits: kept by the worker, not by the adapter.
     """
 
     name: str
@@ -44,6 +79,7 @@ class AgentConfig:
     token_env: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     policy: Policy = field(default_factory=lambda: Policy(retention_ms=7 * 86_400_000))
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import httpx
 
-from reattach.adapters.contract import AgentConfig
+from reattach.adapters.contract import AgentConfig, Limits
 from reattach.adapters.registry import create
 from reattach.models.errors import ConfigError
 from reattach.models.policy import Policy, Terms
@@ -169,7 +169,7 @@ def _agent(name: str, table: Mapping[str, Any]) -> AgentConfig:
     where = f"agents.{name}"
     if not name.isprintable() or not 1 <= len(name) <= 256:
         raise ConfigError(f"{where}: a name has 1 to 256 printable characters")
-    _known(where, table, ("protocol", "url", "token_env", "options", "policy"))
+    _known(where, table, ("protocol", "url", "token_env", "options", "policy", "limits"))
     return AgentConfig(
         name=name,
         protocol=_text(f"{where}.protocol", table.get("protocol"), 100),
@@ -177,7 +177,16 @@ def _agent(name: str, table: Mapping[str, Any]) -> AgentConfig:
         token_env=_text(f"{where}.token_env", table["token_env"], 256) if "token_env" in table else "",
         options=_table(f"{where}.options", table.get("options", {})),
         policy=_policy(f"{where}.policy", _table(f"{where}.policy", table.get("policy", {}))),
+        limits=_limits(f"{where}.limits", _table(f"{where}.limits", table.get("limits", {}))),
     )
+
+
+def _limits(where: str, table: Mapping[str, Any]) -> Limits:
+    _known(where, table, [field.name for field in fields(Limits)])
+    try:
+        return Limits(**table)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.{error}") from None
 
 
 def _policy(where: str, table: Mapping[str, Any]) -> Policy:

@@ -2,7 +2,8 @@
 
 A host gives orders (`order`) and takes facts (`drain`); both are cheap and neither blocks. The
 executor never touches stored state and decides nothing: it keeps the limits (requests in flight,
-open streams, time, validity) and turns whatever happens into exactly one answer per order.
+open streams, each agent's own, time, validity) and turns whatever happens into exactly one answer per
+order. `runtime.dispatch` begins orders, `runtime.queues` is where they wait.
 
 Two kinds of orders differ. A *read* (probe, fetch, watch, cancel, fence) may be repeated, so a newer
 one for the same key takes the place of an older one, in the queue or under way: one attempt in
@@ -18,21 +19,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from reattach.adapters import registry
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.adapters.http import open_client
-from reattach.models.effects import Hold, RemoteEffect, Respond, Submit, Watch
+from reattach.models.effects import Hold, RemoteEffect
 from reattach.models.errors import ReattachError
-from reattach.models.events import Answered, Progressed, WatchEnded
+from reattach.models.events import Answered, Progressed
 from reattach.models.invocation import Invocation
-from reattach.runtime.calls import perform
-from reattach.runtime.facts import not_sent
+from reattach.runtime.dispatch import Dispatch
 from reattach.runtime.holds import JobManager, Lookout
-from reattach.runtime.streams import follow
+from reattach.runtime.queues import Order, until_s
+from reattach.runtime.witness import witnessed
 
 CLOSE_TIMEOUT_S: Final = 15.0
 GIVE_UP_S: Final = 5.0
@@ -44,26 +43,12 @@ class StillSending(ReattachError):
     """A former incarnation's loop does not end, so it could still send."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One effect to carry out.
-
-    Args:
-        until: monotonic seconds after which a send must not leave any more.
-    """
-
-    key: str
-    effect: RemoteEffect | Hold
-    invocation: Invocation
-    until: float
-
-
 class Executor:
     """See the module's text.
 
     Args:
         agents: by name; their adapters are built at once.
-        concurrency_max: requests in flight.
+        concurrency_max: requests in flight, of all agents; `Limits` has each agent's own.
         streams_max: streams open at the same time; a watch above it waits for the next poll.
         job_manager: who knows of checkpoints; needed for agents that write ahead.
 
@@ -81,22 +66,18 @@ class Executor:
     ) -> None:
         self._job_manager = job_manager
         self._agents = dict(agents)
-        self._concurrency_max = concurrency_max
-        self._streams_max = streams_max
+        self._connections_max = concurrency_max + streams_max
         self._inbox: deque[Order] = deque()
         self._events: deque[tuple[str, Answered]] = deque()
-        self._sends: deque[Order] = deque()
-        self._reads: dict[str, Order] = {}
-        self._reading: dict[str, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._in_flight = 0
-        self._streams = 0
         self._scheduled = False
         self._closed = False
         self._ending = False
         self._progress_told = 0
         self._progress_taken = 0
         self._adapters: dict[str, Adapter] = {}
+        self._dispatch = Dispatch(
+            self._agents, self._adapters, concurrency_max=concurrency_max, streams_max=streams_max, tell=self._tell
+        )
         self._lookout: Lookout | None = None
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._run, name="reattach-executor", daemon=True)
@@ -111,13 +92,8 @@ class Executor:
         """Carry `effect` out for the record it was ordered for. Thread-safe; after `close` a no-op."""
         if self._closed:
             return
-        until = 0.0
-        if isinstance(effect, Submit | Respond):
-            # Two clocks, and the span itself: a wall clock that is set back, before or after the
-            # order was written, must not prolong the right to send.
-            policy = self._agents[invocation.request.agent].policy
-            left_s = effect.not_after_ms / 1000 - time.time()
-            until = time.monotonic() + min(left_s, policy.submit_validity_ms / 1000)
+        policy = self._agents[invocation.request.agent].policy
+        until = until_s(effect, policy, time.monotonic(), time.time())
         self._inbox.append(Order(key, effect, invocation, until))
         if not self._scheduled:
             self._scheduled = True
@@ -144,16 +120,21 @@ class Executor:
         before it leaves the last one, and the places are looked at in the order of its way.
         """
         held = self._lookout is not None and self._lookout.busy
-        return bool(self._inbox or held or self._sends or self._reads or self._tasks or self._events)
+        return bool(self._inbox or held or self._dispatch.busy or self._events)
 
     @property
     def in_flight(self) -> int:
-        return self._in_flight
+        return self._dispatch.in_flight
 
     @property
     def backlog(self) -> int:
         """Orders that have not been started."""
-        return len(self._inbox) + len(self._sends) + len(self._reads)
+        return len(self._inbox) + self._dispatch.backlog
+
+    @property
+    def down(self) -> list[str]:
+        """Agents whose circuit breaker is open."""
+        return self._dispatch.down
 
     @property
     def unheard_s(self) -> float:
@@ -183,7 +164,7 @@ class Executor:
 
     def abandon(self) -> None:
         """Begin to close, without waiting for the end. Idempotent."""
-        self._closed = True
+        self._closed = self._dispatch.closed = True
         if not self._ending:
             self._ending = True
             with contextlib.suppress(RuntimeError):
@@ -197,9 +178,10 @@ class Executor:
             self._loop.close()
 
     async def _open(self) -> None:
-        self._client = open_client(connections_max=self._concurrency_max + self._streams_max)
+        self._client = open_client(connections_max=self._connections_max)
         for name, config in self._agents.items():
-            self._adapters[name] = registry.create(config, self._client)
+            client = witnessed(self._client, self._dispatch.round.lanes[name].bucket.take)
+            self._adapters[name] = registry.create(config, client)
         if self._job_manager is not None:
             await self._job_manager.open(self._client)
             self._lookout = Lookout(self._job_manager, self._client, self._tell)
@@ -209,13 +191,9 @@ class Executor:
 
     async def _shut(self) -> None:
         self._inbox.clear()
-        self._sends.clear()
-        self._reads.clear()
         if self._lookout is not None:
             self._lookout.close()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
+        tasks = self._dispatch.close()
         with contextlib.suppress(Exception):
             # An adapter that does not let itself be cancelled ends with the loop.
             if tasks:
@@ -231,47 +209,10 @@ class Executor:
             if isinstance(order.effect, Hold):
                 assert self._lookout is not None, "the host refuses agents that write ahead without a job manager"
                 self._lookout.hold(order.key, order.effect.ident)
-            elif isinstance(order.effect, Submit | Respond):
-                self._sends.append(order)
             else:
-                running = self._reading.pop(order.key, None)
-                if running is not None:
-                    running.cancel()
-                # Assigning to a key that is there keeps its place in the queue.
-                self._reads[order.key] = order
+                self._dispatch.put(order)
             self._inbox.popleft()
-        self._start()
-
-    def _start(self) -> None:
-        while self._in_flight < self._concurrency_max and not self._closed:
-            if self._sends:
-                self._begin(self._sends[0])
-                self._sends.popleft()
-            elif self._reads:
-                key, order = next(iter(self._reads.items()))
-                self._reading[key] = self._begin(order)
-                del self._reads[key]
-            else:
-                return
-
-    def _begin(self, order: Order) -> asyncio.Task[None]:
-        if isinstance(order.effect, Watch):
-            task = self._loop.create_task(self._watch(order, order.effect))
-        else:
-            task = self._loop.create_task(self._request(order))
-            self._in_flight += 1
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._done, order))
-        return task
-
-    def _done(self, order: Order, task: asyncio.Task[None]) -> None:
-        # Not at the end of the coroutine: one that is cancelled before its first step never gets there.
-        if not isinstance(order.effect, Watch):
-            self._in_flight -= 1
-        if self._reading.get(order.key) is task:
-            del self._reading[order.key]
-        self._tasks.discard(task)
-        self._start()
+        self._dispatch.start()
 
     def _tell(self, key: str, event: Answered) -> None:
         weight = _weight(event)
@@ -279,36 +220,6 @@ class Executor:
         if not weight or self._progress_told - self._progress_taken + weight <= PROGRESS_BYTES_MAX:
             self._progress_told += weight
             self._events.append((key, event))
-
-    async def _request(self, order: Order) -> None:
-        key, effect = order.key, order.effect
-        if isinstance(effect, Submit | Respond) and _too_late(order.until, effect.not_after_ms):
-            self._tell(key, not_sent(effect, "its time to be sent was over before its turn came"))
-            return
-        config = self._agents[order.invocation.request.agent]
-        adapter = self._adapters[config.name]
-        assert not isinstance(effect, Hold)
-        self._tell(key, await perform(adapter, effect, order.invocation, config.policy, partial(self._tell, key)))
-
-    async def _watch(self, order: Order, effect: Watch) -> None:
-        key = order.key
-        config = self._agents[order.invocation.request.agent]
-        if self._streams >= self._streams_max:
-            await asyncio.sleep(config.policy.poll_ms / 1000)
-            self._tell(key, WatchEnded(effect.ident, "as many streams are open as are allowed"))
-            return
-        self._streams += 1
-        try:
-            adapter = self._adapters[config.name]
-            await follow(
-                partial(adapter.watch, order.invocation, effect.cursor), effect.ident, partial(self._tell, key)
-            )
-        finally:
-            self._streams -= 1
-
-
-def _too_late(until: float, not_after_ms: int) -> bool:
-    return time.monotonic() > until or time.time() * 1000 > not_after_ms
 
 
 def _weight(event: Answered) -> int:

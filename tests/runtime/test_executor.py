@@ -198,7 +198,7 @@ class TestLimits:
         script.replies["items"] = 600
         executor, inv = make(), call("a")
         executor.order("k", f.Watch(ident(inv), ""), inv)
-        until(lambda: not executor._tasks and executor.pending > 0, "the end of the stream")
+        until(lambda: not executor._dispatch.tasks and executor.pending > 0, "the end of the stream")
         got = [fact for _, fact in executor.drain(1_000)]
         assert isinstance(got[-1], e.WatchEnded)
         batches = [fact for fact in got if isinstance(fact, e.Progressed)]
@@ -212,7 +212,7 @@ class TestLimits:
         until(lambda: executor.pending == 10_000, "ten thousand answers")
         assert len(executor.drain(20_000)) == 10_000
         until(lambda: not executor.busy, "rest")
-        assert not executor._reading and not executor._tasks and executor.in_flight == 0
+        assert not executor._dispatch.reading and not executor._dispatch.tasks and executor.in_flight == 0
 
 
 class TestTheEnd:

@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 import tracemalloc
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 from reattach.runtime import executor as executor_module
 from reattach.runtime import incarnations
 from reattach.runtime.executor import StillSending
+from reattach.runtime.queues import Order
 from tests.runtime.scripted import Script, ScriptedAdapter, call, facts, ident, until
 
 LATER = 2**52
@@ -123,7 +124,7 @@ class TestBadTiming:
 
         def both() -> None:
             for epoch in (1, 2):
-                executor._inbox.append(executor_module.Order("k", f.Probe(ident(inv, epoch)), inv, 0.0))
+                executor._inbox.append(Order("k", f.Probe(ident(inv, epoch)), inv, 0.0))
                 executor._accept()
             ready.set()
             done.wait(10)
@@ -154,7 +155,7 @@ class TestBadTiming:
                 seen.append(self is executor._events or executor.busy)
                 return value
 
-        class Table(dict[str, Any]):
+        class Table(OrderedDict[str, Any]):
             def __setitem__(self, key: str, value: Any) -> None:
                 seen.append(executor.busy)
                 super().__setitem__(key, value)
@@ -163,8 +164,9 @@ class TestBadTiming:
                 super().__delitem__(key)
                 seen.append(executor.busy)
 
-        executor._inbox, executor._sends, executor._events = Queue(), Queue(), Queue()
-        executor._reads = Table()
+        lane = executor._dispatch.round.lanes["agent"]
+        executor._inbox, lane.sends, executor._events = Queue(), Queue(), Queue()
+        lane.reads = Table()
         executor.order("k", effect(ident(inv)), inv)
         facts(executor, 1)
         assert len(seen) >= 5 and all(seen)
@@ -198,7 +200,7 @@ class TestBadTiming:
 
         def watched(epoch: int) -> int:
             executor.order("k", f.Watch(ident(inv, epoch), ""), inv)
-            until(lambda: not executor._tasks and executor.pending > 0, "the end of the stream")
+            until(lambda: not executor._dispatch.tasks and executor.pending > 0, "the end of the stream")
             got = [fact for _, fact in executor.drain(1_000)]
             assert isinstance(got[-1], e.WatchEnded)
             return sum(len(item.data) for fact in got if isinstance(fact, e.Progressed) for item in fact.items)
