@@ -37,10 +37,9 @@ from reattach.adapters.a2a_tasks import (
     task_id_of,
 )
 from reattach.adapters.a2a_wire import NOT_CANCELABLE, NOT_FOUND, REFUSED, Answer, Fault, Told, Wire, message_of
-from reattach.adapters.body import read_object, to_json
+from reattach.adapters.body import LIST_BYTES_MAX, read_object, to_json
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
-from reattach.adapters.http_job_list import LIST_BYTES_MAX
 from reattach.adapters.verdict import refused, turned_down
 from reattach.models.answers import (
     Absent,

@@ -21,13 +21,12 @@ from typing import Any, Final
 from reattach.adapters.a2a_wire import INVALID, NO_METHOD, UNSUPPORTED, Answer, Fault
 from reattach.adapters.body import to_json
 from reattach.adapters.endpoint import Endpoint
+from reattach.adapters.words import FAILURE_CHARS_MAX, HANDLE_CHARS_MAX
 from reattach.models.answers import Absent, Accepted, Phase, Present, ProbeAnswer, SubmitAnswer, Unknown, Unresolved
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 
-HANDLE_CHARS_MAX: Final = 512
-FAILURE_CHARS_MAX: Final = 1_000
 PAGES_MAX: Final = 50
 # How many messages of each history a list is asked for: more than a task should have, and, for agents that refuse
 # as many, what every one gives. A history of that length may have lost the message that began it.

@@ -14,6 +14,8 @@ from reattach.models.answers import Unknown
 
 Path = tuple[str, ...]
 MISSING: Final = object()
+# A list is read whole or not at all.
+LIST_BYTES_MAX: Final = 4 * 1024 * 1024
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 

@@ -24,11 +24,10 @@ from typing import Any, ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.body import event_json, find, is_page
+from reattach.adapters.body import LIST_BYTES_MAX, event_json, find, is_page
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http_job_answers import (
-    handle_of,
     header_handle,
     judge_job,
     judge_result,
@@ -36,10 +35,11 @@ from reattach.adapters.http_job_answers import (
     submitted_handle,
 )
 from reattach.adapters.http_job_checks import OWN, read_options
-from reattach.adapters.http_job_list import LIST_BYTES_MAX, search
+from reattach.adapters.http_job_list import search
 from reattach.adapters.http_job_options import Options
 from reattach.adapters.sse import follow
 from reattach.adapters.verdict import refused, turned_down
+from reattach.adapters.words import handle_of
 from reattach.models.answers import (
     Absent,
     Accepted,

@@ -12,11 +12,9 @@ from reattach.adapters.body import MISSING, error_text, find, read_object, read_
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
 from reattach.adapters.http_job_options import ABSENT, Options
+from reattach.adapters.words import handle_of, remote_failure, word_of
 from reattach.models.answers import Absent, FetchAnswer, Gone, NotReady, Phase, Present, ProbeAnswer, Result, Unknown
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 
-HANDLE_CHARS_MAX: Final = 512
-FAILURE_CHARS_MAX: Final = 1_000
 # What is asked has no name of its own in most services.
 QUESTION: Final = "input"
 _NOT_READY: Final = frozenset({202, 204, 404, 409, 425})
@@ -68,8 +66,7 @@ def judge_job(
         return Unknown("the answer is about another job")
     handle, phase = handle_of(find(job, options.paths["handle"]), endpoint), Phase(meaning)
     if phase is Phase.FAILED:
-        said = endpoint.clean(error_text(_at(job, options, "error")), FAILURE_CHARS_MAX)
-        return Present(phase, handle, failure=Failure(FailureCode.REMOTE_FAILED, said, RemoteFate.ENDED, False))
+        return Present(phase, handle, failure=remote_failure(error_text(_at(job, options, "error")), endpoint))
     if phase is Phase.AWAITING_INPUT:
         return _question(job, options, endpoint, handle)
     if phase is not Phase.COMPLETED or "result" in options.urls:
@@ -135,22 +132,6 @@ def header_handle(name: str, value: str, endpoint: Endpoint) -> str:
         return handle_of(unquote(last, errors="strict"), endpoint)
     except ValueError:
         return ""
-
-
-def handle_of(value: Any, endpoint: Endpoint) -> str:
-    """Take a name that a service gives as text; "" for what cannot be one, such as our own token."""
-    name = "" if isinstance(value, bool) else word_of(value)
-    return name if endpoint.clean(name, HANDLE_CHARS_MAX) == name else ""
-
-
-def word_of(value: Any) -> str:
-    """Take a text, a flag or a whole number as the word that options name it by; "" for all else."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        # Longer ones are nobody's name, and Python refuses to write the longest.
-        return str(value) if abs(value) < 10**40 else ""
-    return value if isinstance(value, str) else ""
 
 
 def _at(job: Any, options: Options, name: str) -> Any:

@@ -7,15 +7,14 @@ the list is `Unknown`: a page that cannot be read, too many pages, a filter that
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from reattach.adapters.body import MISSING, find, read_value
+from reattach.adapters.body import LIST_BYTES_MAX, MISSING, find, read_value
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
-from reattach.adapters.http_job_answers import handle_of, word_of
 from reattach.adapters.http_job_checks import OWN
 from reattach.adapters.http_job_options import Options
+from reattach.adapters.words import handle_of, word_of
 from reattach.models.answers import Absent, Unknown
 
-LIST_BYTES_MAX: Final = 4 * 1024 * 1024
 PAGES_MAX: Final = 50
 
 Read = Callable[[str, str], Awaitable[Reply | Unknown]]

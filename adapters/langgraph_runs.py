@@ -13,13 +13,12 @@ from reattach.adapters.body import MISSING, find, read_value, to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
 from reattach.adapters.langgraph_options import Options
+from reattach.adapters.words import remote_failure
 from reattach.models.answers import Phase, Present, Unknown
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 
 CALL: Final = "reattach_call"
 RESPONSE: Final = "reattach_response"
 FENCE: Final = "reattach_fence"
-FAILURE_CHARS_MAX: Final = 1_000
 
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _ALIVE: Final = frozenset({"pending", "running"})
@@ -109,9 +108,8 @@ def judge_ended(run: Run, snapshot: Any, endpoint: Endpoint) -> Present | Unknow
     else:
         errors = [task.get("error") for task in _tasks(snapshot)]
         told = [error for error in errors if isinstance(error, str) and error]
-        said = endpoint.clean("; ".join(told), FAILURE_CHARS_MAX) if told else "the remote run failed"
-    failure = Failure(FailureCode.REMOTE_FAILED, said, RemoteFate.ENDED, False)
-    return Present(Phase.FAILED, run.run_id, failure=failure)
+        said = "; ".join(told) or "the remote run failed"
+    return Present(Phase.FAILED, run.run_id, failure=remote_failure(said, endpoint))
 
 
 def judge_checkpoint(run_id: str, snapshot: Any, options: Options) -> Present | Unknown:

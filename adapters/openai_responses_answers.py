@@ -15,9 +15,9 @@ from httpx_sse import ServerSentEvent
 from reattach.adapters.body import read_object, to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
-from reattach.adapters.http_job_answers import FAILURE_CHARS_MAX, handle_of
 from reattach.adapters.openai_responses_options import METADATA_KEY
 from reattach.adapters.verdict import turned_down
+from reattach.adapters.words import FAILURE_CHARS_MAX, handle_of
 from reattach.models.answers import (
     Absent,
     CancelAnswer,

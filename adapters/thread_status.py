@@ -10,13 +10,13 @@ from typing import Any, Final
 from reattach.adapters.body import MISSING, Path, error_text, find, read_object, to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
+from reattach.adapters.words import FAILURE_CHARS_MAX
 from reattach.models.answers import Absent, Phase, Present, ProbeAnswer, Unknown
 from reattach.models.identity import marker_of
 from reattach.models.invocation import Invocation
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 
 MARKER_CHARS_MAX: Final = 512
-FAILURE_CHARS_MAX: Final = 1_000
 
 _PHASES: Final = {
     "running": Phase.RUNNING,

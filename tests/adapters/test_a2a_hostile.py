@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reattach.adapters import http
 from reattach.adapters.a2a import A2AAdapter
-from reattach.adapters.http_job_list import LIST_BYTES_MAX
+from reattach.adapters.body import LIST_BYTES_MAX
 from reattach.models import answers
 from reattach.models.answers import Absent, Accepted, Phase, Present, Result, Unknown, Unresolved
 from reattach.models.codec import encode_event

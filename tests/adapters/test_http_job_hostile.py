@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reattach.adapters.body import LIST_BYTES_MAX
 from reattach.adapters.http_job import HttpJobAdapter
-from reattach.adapters.http_job_list import LIST_BYTES_MAX
 from reattach.models import answers
 from reattach.models.answers import Absent, Accepted, Phase, Present, Refused, Unknown, Unresolved
 from reattach.models.codec import encode_event

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reattach.adapters.registry import built_in
 from tests.packaging.layers import LAYERS, ROOT, imports, packages, sources
 
 MAY_IMPORT = {
@@ -46,6 +47,25 @@ def _foreign(top: str) -> bool:
     import sys
 
     return top not in sys.stdlib_module_names and top not in CORE_LIBRARIES and top != "reattach"
+
+
+def protocol_of(module: str) -> str:
+    """The protocol that a module of `adapters` is for, "" for what they share."""
+    return next((name for name in built_in() if module == name or module.startswith(f"{name}_")), "")
+
+
+def test_no_protocol_knows_another() -> None:
+    """The registry alone knows them all."""
+    found = [
+        f"{path.name}:{line}: {module}"
+        for path in sources("adapters")
+        if path.stem != "registry"
+        for line, module in imports(path)
+        if module.startswith("reattach.adapters.")
+        and protocol_of(module.split(".")[2]) not in ("", protocol_of(path.stem))
+    ]
+    assert found == []
+    assert {protocol_of(path.stem) for path in sources("adapters")} == {"", *built_in()}
 
 
 @pytest.mark.parametrize("layer", LAYERS)

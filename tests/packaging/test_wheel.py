@@ -123,6 +123,8 @@ def test_every_module_outside_the_flink_host_imports_without_extras(fresh: Path)
         "reattach.runtime.flink",
         "reattach.runtime.agent.server",
         "reattach.adapters.transport",
+        "reattach.runtime.conformance",
+        "reattach.runtime.proxy",
         "reattach.runtime.testing",
         "reattach.testing",
     )
