@@ -30,7 +30,6 @@ from pyflink.java_gateway import get_gateway
 
 from reattach.models.errors import ReattachError
 from reattach.runtime.config import JobConfig, RunConfig, load_config
-from reattach.runtime.flink.cluster import check_cluster, cluster_settings
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
 from reattach.runtime.flink.gateway import in_one_line, start_jvm
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
@@ -62,6 +61,8 @@ def main() -> None:
 
 
 def run_on_cluster(config: RunConfig, client: dict[str, str], connector: Path | None, *, lineage: bool) -> None:
+    from reattach.runtime.flink.cluster import check_cluster, cluster_settings
+
     environment = environment_of(cluster_settings(config), connector)
     check_cluster(environment, config.agents)
     build(environment, config, client, lineage=lineage)

@@ -1,0 +1,52 @@
+"""The JobManager dies, and the job is submitted anew; or it is stopped with a savepoint, to go on with more workers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reattach.runtime.run.checkpoints import latest
+from tests.cluster.cluster import Cluster
+from tests.cluster.jobs import ENDED, job
+from tests.e2e.harness import assert_each_once, until
+
+pytestmark = [pytest.mark.flink, pytest.mark.slow]
+CALLS = 60
+
+
+def test_resumed_from_the_latest_checkpoint_after_the_jobmanager_died(tmp_path: Path, shared: Cluster) -> None:
+    """Nobody else remembers the job. Its tasks outlive their JobManager, and overlap with their successors."""
+    shared.have_workers(2)
+    with job(tmp_path / "w", shared, latency="1s-8s") as made:
+        made.ask(CALLS)
+        made.submit()
+        made.until(lambda: made.kinds()["end"] >= CALLS // 4, "some runs ended")
+        assert made.kinds()["end"] < CALLS
+        shared.manager.kill()
+        first, held = made.id, latest(made.checkpoints)
+        shared.start_manager()
+        assert shared.state(first) == "", "a new JobManager knows nothing"
+        until(lambda: shared.registered() == 2, "the TaskManagers of before")
+        made.resume(made.checkpoints)
+        assert latest(made.checkpoints) == held or first not in str(latest(made.checkpoints))
+        made.until_done()
+        assert_each_once(made)
+
+
+def test_stopped_with_a_savepoint_and_started_with_another_parallelism(tmp_path: Path, shared: Cluster) -> None:
+    shared.have_workers(2)
+    with job(tmp_path / "w", shared, latency="2s-12s", parallelism=1) as made:
+        made.ask(CALLS)
+        made.submit()
+        made.until(lambda: made.kinds()["end"] >= CALLS // 4, "some runs ended")
+        stopped = shared.flink("stop", "--savepointPath", f"file://{tmp_path}/savepoints", made.id)
+        found = re.search(r"Savepoint completed\. Path: (\S+)", stopped.stdout)
+        assert found, stopped.stdout + stopped.stderr
+        assert shared.state(made.id) in ENDED
+        made.config.write_text(made.config.read_text().replace("parallelism = 1", "parallelism = 2"))
+        made.ask(CALLS, prefix="later")
+        made.submit("-s", found[1], script=("--lineage",))
+        made.until_done()
+        assert_each_once(made)
+        assert made.seen().posts == 2 * CALLS, "joined, not sent again"
+        assert shared.worker_of(made.id, 0) is not shared.worker_of(made.id, 1)
