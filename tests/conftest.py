@@ -17,9 +17,16 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what starts Flink last; with xdist on one worker, so that jobs never compete with each other."""
-    items.sort(key=lambda item: item.get_closest_marker("flink") is not None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run what starts Flink last; with xdist first and on one worker, so that jobs never compete with each other.
+
+    The other files stay whole, since a file may share a server.
+    """
+    shared = hasattr(config, "workerinput")
+    items.sort(key=_flink, reverse=shared)
     for item in items:
-        if item.get_closest_marker("flink") is not None:
-            item.add_marker(pytest.mark.xdist_group("flink"))
+        item.add_marker(pytest.mark.xdist_group("flink" if _flink(item) else str(item.path)))
+
+
+def _flink(item: pytest.Item) -> bool:
+    return item.get_closest_marker("flink") is not None
