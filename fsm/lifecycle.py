@@ -278,7 +278,9 @@ class Lifecycle(StateMachine):
     )
     abandon_ordered = SU_PARKED.to(failed, on="fail_ambiguous") | stay(*UNFINISHED, on="refuse_order")
     response_given = (
-        RU_AWAITING_INPUT.to(RU_RESPONDING_PROBING, cond="answers_question", on="take_response")
+        RU_RESPONDING_PROBING.from_(
+            RU_WATCHING, RU_PROBING, RU_AWAITING_INPUT, cond="answers_question", on="take_response"
+        )
         | stay(*RESPONDING, cond="same_response", on="ignore_repeat")
         | stay(*UNFINISHED, on="refuse_order")
     )

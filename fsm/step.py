@@ -146,11 +146,26 @@ def _screen(inv: Invocation, event: Event, env: Env) -> Effect | None:
     if ident is not None:
         current = ident.epoch == inv.epoch and _ours(ident, inv, env)
         return None if current or _late_proof(inv, event, ident, env) else Count("stale_answer")
+    if _obeyed(inv, event, env):
+        return Count("duplicate_order")
     generation: int = getattr(event, "generation", 0)
     if generation == inv.generation:
         return None
     message = f"{type(event).__name__} is for generation {generation}, the call is at {inv.generation}"
     return Notify(Notice(NoticeKind.REFUSED, inv.id, inv.generation, message))
+
+
+def _obeyed(inv: Invocation, event: Event, env: Env) -> bool:
+    """What this order asks for has been done already: it was delivered again."""
+    match event:
+        case events.CancelOrdered(generation=generation):
+            return inv.cancelled and generation == inv.generation
+        case events.AdoptOrdered(generation=generation, handle=handle):
+            return inv.status is Status.RUNNING and (generation, handle) == (inv.generation, inv.handle)
+        case events.ResubmitOrdered(generation=generation):
+            # Only an order opens a generation beyond these.
+            return inv.generation > max(generation, env.terms.policy.generations_max, inv.request.generation)
+    return False
 
 
 def _ours(ident: Ident, inv: Invocation, env: Env) -> bool:

@@ -9,11 +9,12 @@ It does not decide when a POST may be sent, and it stores nothing.
 
 from dataclasses import dataclass, field, replace
 
+from reattach.fsm.control import take_order
 from reattach.fsm.drain import begin_drain, needs_drain, step_drain
 from reattach.fsm.env import Env
 from reattach.fsm.step import Step, begin, step
 from reattach.models.effects import Count, Effect, Emit, Notify
-from reattach.models.events import CancelOrdered, Event, Requested, Restored, ThreadEvent, TimeReached
+from reattach.models.events import Event, Ordered, Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.identity import digest_of, marker_of, thread_id_of
 from reattach.models.invocation import AFTER_MAX, Invocation
 from reattach.models.lifecycle import Status
@@ -182,21 +183,20 @@ def _due(env: Env, invocation: Invocation, wake_at_ms: int, event: Event) -> boo
 
 def _route(work: _Work, event: Event) -> None:
     """Give a fact to the call it names."""
-    invocation_id = event.ident.invocation_id if hasattr(event, "ident") else event.invocation_id  # type: ignore[union-attr]
+    answer = hasattr(event, "ident")
+    invocation_id = event.ident.invocation_id if answer else event.invocation_id  # type: ignore[union-attr]
     active, drain = work.active, work.drain
     if active is not None and active.id == invocation_id:
         _step(work, active, event)
+    elif not answer:
+        assert isinstance(event, Ordered)
+        work.queue, effect = take_order(event, work.queue, work.tombstones, work.env)
+        if effect is not None:
+            work.tell(effect)
     elif drain is not None and drain.invocation.id == invocation_id:
         _drain(work, drain, event)
-    elif hasattr(event, "ident"):
-        work.tell(Count("stale_answer"))
-    elif isinstance(event, CancelOrdered) and any(q.request.invocation_id == invocation_id for q in work.queue):
-        work.queue = [replace(q, cancelled=True) if q.request.invocation_id == invocation_id else q for q in work.queue]
     else:
-        ended = any(stone.invocation_id == invocation_id for stone in work.tombstones)
-        why = "the call has ended" if ended else "no such call on this thread"
-        generation = getattr(event, "generation", 0)
-        work.tell(Notify(Notice(NoticeKind.REFUSED, invocation_id, generation, f"{type(event).__name__}: {why}")))
+        work.tell(Count("stale_answer"))
 
 
 def _step(work: _Work, invocation: Invocation, event: Event) -> None:

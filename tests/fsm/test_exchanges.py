@@ -304,6 +304,33 @@ class TestResponses:
         call = self.asked().invocation
         assert names(step(call, self.given(question="q9"), env()).effects) == ["Notify"]
 
+    @pytest.mark.parametrize("how", ["polled", "unanswered", "restored"])
+    def test_a_question_may_be_answered_while_the_run_is_asked_about(self, how: str) -> None:
+        """Such an answer was refused: by chance while polling, and always when it was read again after a crash."""
+        asked = self.asked().invocation
+        at = env(asked.wake_at_ms)
+        if how == "restored":
+            at = env(QUIET + 90_000, life="life-2", opened=QUIET + 90_000)
+            call = step(asked, Restored(), at).invocation
+        else:
+            call = awake(asked).invocation
+        if how == "unanswered":
+            call = probed(call, Unknown("503"), at).invocation
+            assert call.leaf is Leaf.RU_WATCHING
+        ordered = step(call, self.given(), at)
+        assert ordered.invocation.leaf is Leaf.RU_RESPONDING_PROBING
+        assert names(ordered.effects) == ["Probe"]
+
+    def test_an_answer_that_comes_again_after_its_effect_is_looked_at_and_not_sent(self) -> None:
+        ordered = step(self.asked().invocation, self.given(), env()).invocation
+        sent = probed(ordered, present(Phase.AWAITING_INPUT, question_id="q1"), env())
+        taken = step(sent.invocation, RespondAnswered(ident(sent.invocation), Accepted()), env()).invocation
+        again = step(taken, self.given(), env())
+        assert names(again.effects) == ["Probe"]
+        looked = probed(again.invocation, present(), env())
+        assert (looked.invocation.leaf, looked.invocation.response) == (Leaf.RU_WATCHING, None)
+        assert "Respond" not in names(looked.effects)
+
     def test_silence_and_restores_lead_to_a_look(self) -> None:
         ordered = step(self.asked().invocation, self.given(), env()).invocation
         silent = probed(ordered, Unknown("503"), env()).invocation

@@ -9,13 +9,18 @@ from reattach.fsm.thread import ThreadStep, step_thread
 from reattach.models.answers import Absent, Accepted, Confirmed, Phase, Unknown, Unresolved
 from reattach.models.effects import Cancel, Count, Effect, Emit, Notify, Probe, Submit
 from reattach.models.events import (
+    AbandonOrdered,
+    AdoptOrdered,
     CancelAnswered,
     CancelOrdered,
     CheckpointCompleted,
     Ident,
+    Ordered,
     ProbeAnswered,
     Requested,
+    ResponseGiven,
     Restored,
+    ResubmitOrdered,
     SubmitAnswered,
     ThreadEvent,
     TimeReached,
@@ -25,7 +30,19 @@ from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import CancelKind
 from reattach.models.thread import ThreadState
-from tests.fsm.making import CONTAINER, MARKER, OPENED, POLICY, QUIET, blind, env, present, request, terms
+from tests.fsm.making import (
+    CONTAINER,
+    MARKER,
+    OPENED,
+    POLICY,
+    QUIET,
+    blind,
+    env,
+    present,
+    remote_failure,
+    request,
+    terms,
+)
 
 OVER = OPENED + 3_600_000
 
@@ -201,22 +218,143 @@ class TestTurns:
         assert (end.failure.code, end.failure.remote) == (FailureCode.CANCELLED, RemoteFate.NONE)
 
 
-class TestStrangers:
-    def test_an_order_for_nobody_is_refused(self) -> None:
-        (notify,) = Thread().on(CancelOrdered("call-1", 1))
-        assert isinstance(notify, Notify)
-        assert "no such call" in notify.notice.message
+ORDERS = [
+    CancelOrdered("call-1", 1),
+    AdoptOrdered("call-1", 1, "run-1"),
+    ResubmitOrdered("call-1", 1, OPENED),
+    AbandonOrdered("call-1", 1),
+    ResponseGiven("call-1", 1, "r1", "q1", b"1"),
+]
 
-    def test_an_order_for_the_dead_says_so(self) -> None:
+
+class TestStrangers:
+    @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
+    def test_an_order_for_nobody_is_refused(self, order: Ordered) -> None:
+        thread = Thread()
+        (notify,) = thread.on(order)
+        assert isinstance(notify, Notify)
+        assert notify.notice.kind is NoticeKind.REFUSED
+        assert "no such call" in notify.notice.message
+        assert thread.state is None, "nothing is kept of it"
+
+    @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
+    def test_an_order_for_the_dead_says_so(self, order: Ordered) -> None:
         thread = Thread()
         thread.ask()
         thread.finish()
+        (notify,) = thread.on(order)
+        assert isinstance(notify, Notify)
+        assert notify.notice.kind is NoticeKind.LATE
+        assert "too late, the call has ended (COMPLETED)" in notify.notice.message
+
+    def test_an_order_for_a_call_that_drains_comes_too_late(self) -> None:
+        """It was counted as a stale answer, and nobody heard of it."""
+        thread = Thread()
+        thread.ask(deadline_ms=OVER)
+        thread.probe(Absent(""))
+        thread.submit(Accepted("run-1"))
+        thread.on(TimeReached(), OVER)
+        thread.probe(present())
+        assert thread.state is not None and thread.state.mode == "draining"
+        before = thread.state
         (notify,) = thread.on(CancelOrdered("call-1", 1))
         assert isinstance(notify, Notify)
-        assert "has ended" in notify.notice.message
+        assert "(FAILED, deadline_exceeded)" in notify.notice.message
+        assert thread.state == before
+
+    @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
+    def test_an_order_for_a_call_that_waits_for_its_turn_says_so(self, order: Ordered) -> None:
+        thread = Thread()
+        thread.ask("call-0")
+        thread.ask("call-1")
+        effects = thread.on(order)
+        if isinstance(order, CancelOrdered):
+            assert effects == []
+            assert thread.on(order) == [Count("duplicate_order")]
+        else:
+            (notify,) = effects
+            assert isinstance(notify, Notify)
+            assert "waits for its turn" in notify.notice.message
+
+    def test_also_when_it_is_about_another_generation(self) -> None:
+        thread = Thread()
+        thread.ask("call-0")
+        thread.ask("call-2")
+        thread.ask("call-1")
+        (notify,) = thread.on(CancelOrdered("call-1", 2))
+        assert isinstance(notify, Notify)
+        assert "at generation 1" in notify.notice.message
+        assert thread.state is not None
+        assert not any(waiting.cancelled for waiting in thread.state.queue)
+
+    def test_a_cancel_takes_only_its_own_turn(self) -> None:
+        thread = Thread()
+        for name in ("call-0", "call-2", "call-1", "call-3"):
+            thread.ask(name)
+        thread.on(CancelOrdered("call-1", 1))
+        assert thread.state is not None
+        assert [waiting.cancelled for waiting in thread.state.queue] == [False, True, False]
 
     def test_an_answer_for_nobody_is_counted(self) -> None:
         assert Thread().on(WatchEnded(Ident("life-1", "x", 1, 1), "")) == [Count("stale_answer")]
+
+
+class TestRedelivery:
+    """An order that comes again, after what it asks for has come about, is counted and nobody is told."""
+
+    def parked(self) -> Thread:
+        thread = Thread(env(of=blind(), lineage=True))
+        thread.ask("call-1", thread_id="")
+        thread.on(CheckpointCompleted(thread.ident))
+        thread.submit(Unresolved("reset"))
+        return thread
+
+    def test_a_cancel(self) -> None:
+        thread = Thread()
+        thread.ask()
+        thread.on(CancelOrdered("call-1", 1))
+        assert thread.on(CancelOrdered("call-1", 1)) == [Count("duplicate_order")]
+        thread.probe(Absent(""))
+        assert thread.on(CancelOrdered("call-1", 1)) == [Count("duplicate_order")]
+        (notify,) = thread.on(CancelOrdered("call-1", 2))
+        assert isinstance(notify, Notify)
+
+    def test_an_abandon(self) -> None:
+        thread = self.parked()
+        assert outcomes(thread.on(AbandonOrdered("call-1", 1)))
+        assert thread.on(AbandonOrdered("call-1", 1)) == [Count("duplicate_order")]
+
+    def test_an_adopt(self) -> None:
+        thread = self.parked()
+        order = AdoptOrdered("call-1", 1, "run-7")
+        assert kinds(thread.on(order)) == ["Probe"]
+        assert thread.on(order) == [Count("duplicate_order")]
+        (notify,) = thread.on(AdoptOrdered("call-1", 1, "run-8"))
+        assert isinstance(notify, Notify)
+
+    def test_a_resubmit_opens_one_generation_however_often_it_comes(self) -> None:
+        thread = self.parked()
+        order = ResubmitOrdered("call-1", 1, OPENED)
+        thread.on(order)
+        before = thread.state
+        assert before is not None and before.active is not None
+        assert before.active.generation == 2
+        for _ in range(2):
+            assert thread.on(order) == [Count("duplicate_order")]
+            assert thread.state == before
+        thread.on(CancelOrdered("call-1", 2))
+        assert thread.state is not None and thread.state.active is None
+        assert thread.on(order) == [Count("duplicate_order")]
+
+    def test_a_resubmit_of_what_failed_and_was_tried_again_by_itself_is_refused(self) -> None:
+        thread = Thread(env(of=terms(generations_max=3)))
+        thread.ask(thread_id="")
+        thread.probe(present(Phase.FAILED, failure=remote_failure(retryable=True)))
+        assert thread.state is not None and thread.state.active is not None
+        assert thread.state.active.generation == 2
+        (notify,) = thread.on(ResubmitOrdered("call-1", 1, OPENED))
+        assert isinstance(notify, Notify)
+        assert notify.notice.kind is NoticeKind.REFUSED
 
 
 class TestMemory:
