@@ -26,7 +26,7 @@ from reattach.models.policy import Policy, Terms
 PARALLELISM_MAX: Final = 64
 CONCURRENCY_MAX: Final = 10_000
 INTERVAL_MS_MAX: Final = 3_600_000
-OPTIONAL: Final = ("journal", "notices", "progress")
+OPTIONAL: Final = ("control", "journal", "notices", "progress")
 CONFIG_BYTES_MAX: Final = 1024 * 1024
 
 
@@ -37,9 +37,10 @@ class JobConfig:
     Args:
         name: shown by Flink; 1 to 100 printable characters.
         requests: watched folder of JSON Lines files.
+        control: watched folder of JSON Lines files with orders, None for none.
         outcomes: folder of committed outcome files.
         checkpoints: folder of Flink's checkpoints, the job's memory between two runs.
-        rejects: file of malformed request lines.
+        rejects: file of malformed lines.
         journal, notices, progress: folders for those outputs, None for none.
         logs: folder of Flink's and the workers' logs.
         parallelism: subtasks, all in one process.
@@ -52,6 +53,7 @@ class JobConfig:
     checkpoints: Path
     rejects: Path
     logs: Path
+    control: Path | None = None
     journal: Path | None = None
     notices: Path | None = None
     progress: Path | None = None
@@ -161,8 +163,10 @@ def _apart(job: JobConfig) -> None:
             if name != other and (folder == parent or parent in folder.parents):
                 raise ConfigError(f"job.{name}: {folder} must not be job.{other} or lie within it")
     for name, path in (("rejects", job.rejects), ("logs", job.logs)):
-        if path == job.requests or job.requests in path.parents:
-            raise ConfigError(f"job.{name}: {path} must not lie within job.requests")
+        for watched in ("requests", "control"):
+            folder = folders.get(watched)
+            if folder is not None and (path == folder or folder in path.parents):
+                raise ConfigError(f"job.{name}: {path} must not lie within job.{watched}")
 
 
 def _agent(name: str, table: Mapping[str, Any]) -> AgentConfig:

@@ -1,11 +1,16 @@
-"""The ready function: `stream.key_by(request_key_of, Types.STRING()).process(ReattachFunction(agents))`."""
+"""The ready functions, without orders of people and with them.
+
+requests.key_by(request_key_of, Types.STRING()).process(ReattachFunction(agents))
+requests.connect(orders).key_by(request_key_of, order_key_of, Types.STRING()).process(ControlledFunction(agents))
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyflink.datastream import KeyedProcessFunction
+from pyflink.datastream import KeyedCoProcessFunction, KeyedProcessFunction
 
 from reattach.adapters.contract import AgentConfig
+from reattach.models.control import Order, parse_order
 from reattach.models.errors import InvalidRequest
 from reattach.models.identity import request_key
 from reattach.models.request import Request, parse_request
@@ -27,6 +32,19 @@ def request_key_of(value: object) -> str:
         return key_of(*request_key(parse_request(value, message_bytes_max=LINE_BYTES_MAX)))
     except InvalidRequest:
         return UNREADABLE
+
+
+def order_key_of(value: object) -> str:
+    """The key of an order or of a line of the control input: that of the call which it is about."""
+    if isinstance(value, Order):
+        return key_of(value.agent, value.thread)
+    if not isinstance(value, str | bytes):
+        return UNREADABLE
+    try:
+        order = parse_order(value, payload_bytes_max=LINE_BYTES_MAX)
+    except InvalidRequest:
+        return UNREADABLE
+    return key_of(order.agent, order.thread)
 
 
 class ReattachFunction(KeyedProcessFunction):
@@ -56,6 +74,28 @@ class ReattachFunction(KeyedProcessFunction):
 
     def process_element(self, value: str | bytes | Request, ctx: Any) -> Iterator[Output]:
         yield from self._host.process(value, ctx)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Output]:
+        yield from self._host.on_timer(timestamp, ctx)
+
+
+class ControlledFunction(KeyedCoProcessFunction):
+    """As `ReattachFunction`, with orders of people as a second input: lines of JSON, see docs/control.md.
+
+    A function of your own calls `Host.control` in its `process_element2` in the same way.
+    """
+
+    def __init__(self, agents: Mapping[str, AgentConfig], **settings: Any) -> None:
+        self._host = Host(agents, **settings)
+
+    def open(self, runtime_context: Any) -> None:
+        self._host.open(runtime_context)
+
+    def process_element1(self, value: str | bytes | Request, ctx: Any) -> Iterator[Output]:
+        yield from self._host.process(value, ctx)
+
+    def process_element2(self, value: str | bytes | Order, ctx: Any) -> Iterator[Output]:
+        yield from self._host.control(value, ctx)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Output]:
         yield from self._host.on_timer(timestamp, ctx)

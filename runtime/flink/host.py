@@ -32,8 +32,9 @@ from pyflink.datastream.state import ValueStateDescriptor
 from reattach.adapters.contract import AgentConfig
 from reattach.fsm.backoff import scatter
 from reattach.models.codec import encode_entry
+from reattach.models.control import Order
 from reattach.models.errors import ConfigError, InvalidRequest
-from reattach.models.events import Requested, Restored, ThreadEvent, TimeReached
+from reattach.models.events import Ordered, Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.identity import request_key
 from reattach.models.request import Request, parse_request
 from reattach.runtime import incarnations, records
@@ -44,6 +45,7 @@ from reattach.runtime.executor import Executor
 from reattach.runtime.flink.jobmanager import FlinkJobManager
 from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
 from reattach.runtime.flink.metrics import Metrics
+from reattach.runtime.orders import read_order
 
 STATE: Final = "reattach"
 JOURNAL: Final = OutputTag("reattach-journal", Types.PICKLED_BYTE_ARRAY())
@@ -69,10 +71,10 @@ class Host:
     """Drives calls from inside a KeyedProcessFunction whose stream is keyed by `request_key`.
 
     Call `open` from the function's `open`, and yield from `process` and `on_timer` in its
-    `process_element` and `on_timer`. What they yield is an outcome as JSON text, or a pair of a side
-    output's tag and a value. Timers of the function's own are possible: `on_timer` ignores them. So is
-    keyed state of its own, but not between two outputs of one call: the current key is then whichever
-    thread the output comes from.
+    `process_element` and `on_timer`, and from `control` where a second input has people's orders. What
+    they yield is an outcome as JSON text, or a pair of a side output's tag and a value. Timers of the
+    function's own are possible: `on_timer` ignores them. So is keyed state of its own, but not between
+    two outputs of one call: the current key is then whichever thread the output comes from.
 
     Args:
         agents: by name.
@@ -156,6 +158,26 @@ class Host:
         else:
             self._metrics.rejected()
             yield REJECTS, records.reject_json(value, request)
+        self._arm(mine)
+
+    def control(self, value: str | bytes | Order, context: Any) -> Iterator[Output]:
+        """Take one order of a person: a line of JSON, or one that is parsed already; from a second, connected stream.
+
+        Raises:
+            ConfigError: the stream is not keyed by `order_key_of`.
+        """
+        mine = context.get_current_key()
+        try:
+            order = read_order(value, {name: agent.policy.message_bytes_max for name, agent in self._agents.items()})
+        except InvalidRequest as error:
+            self._metrics.rejected()
+            yield REJECTS, records.reject_json(value, str(error))
+        else:
+            if key_of(order.agent, order.thread) != mine:
+                raise ConfigError("the orders have other keys than reattach's: use order_key_of as their key selector")
+            if mine in self._foreign:
+                yield from self._apply(mine, Restored())
+            yield from self._apply(mine, order.event)
         self._arm(mine)
 
     def on_timer(self, timestamp: int, context: Any) -> Iterator[Output]:
@@ -268,7 +290,8 @@ class Host:
         """Apply one fact to the current key's thread: store, set the timer, order, and yield outputs."""
         stored = self._state.value()
         self._foreign.discard(key)
-        if stored is None and not isinstance(event, Requested):
+        # An order for a call that nobody knows is answered; facts and timers of a forgotten one are not.
+        if stored is None and not isinstance(event, Requested | Ordered):
             return
         applied = self._driver.apply(parts_of(key), stored, event, self._clock.now_ms())
         if applied.changed:

@@ -1,10 +1,11 @@
 """The job of `reattach run`: request lines in, outcomes out exactly once, one process.
 
     requests/*.jsonl -> FileSource -> lines -> key by (agent, thread) -> ReattachFunction -> FileSink
-                                                                             └ journal -> tally, FileSink
+    control/*.jsonl -> FileSource -> lines -> key by (agent, thread) ----┘       └ journal -> tally, FileSink
 
-The source never ends by itself: a bounded one would drop the pending timers when it does. Lines
-travel as bytes, since decoding would turn bytes that are not UTF-8 into text that nobody wrote.
+With a control folder the function has two inputs. The sources never end by themselves: a bounded one
+would drop the pending timers when it does. Lines travel as bytes, since decoding would turn bytes that
+are not UTF-8 into text that nobody wrote.
 """
 
 import base64
@@ -27,7 +28,7 @@ from pyflink.datastream.connectors.file_system import (
 
 from reattach.models.codec import decode_entry
 from reattach.runtime.config import JobConfig, RunConfig
-from reattach.runtime.flink.function import ReattachFunction, request_key_of
+from reattach.runtime.flink.function import ControlledFunction, ReattachFunction, order_key_of, request_key_of
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
 from reattach.runtime.run.checkpoints import TEMPORARY
 
@@ -100,14 +101,16 @@ def uri_of(path: Path) -> str:
 def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
-    function = ReattachFunction(config.agents, concurrency_max=job.concurrency_max, lineage=lineage)
-    calls = (
-        request_lines(environment, job)
-        .key_by(request_key_of, Types.STRING())
-        .process(function, Types.STRING())
-        .uid("calls")
-        .name("calls")
-    )
+    settings = {"concurrency_max": job.concurrency_max, "lineage": lineage}
+    requests = request_lines(environment, job)
+    if job.control is None:
+        keyed = requests.key_by(request_key_of, Types.STRING())
+        calls = keyed.process(ReattachFunction(config.agents, **settings), Types.STRING())
+    else:
+        orders = watched_lines(environment, job.control, "control", "control-lines")
+        both = requests.connect(orders).key_by(request_key_of, order_key_of, Types.STRING())
+        calls = both.process(ControlledFunction(config.agents, **settings), Types.STRING())
+    calls.uid("calls").name("calls")
     commit(calls, job.outcomes, "outcomes", ".jsonl")
     # PyFlink fails the job on a value for a side output that nobody asked for.
     side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
@@ -122,13 +125,18 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage
 
 def request_lines(environment: StreamExecutionEnvironment, job: JobConfig) -> DataStream:
     """Watch the requests folder; give each line as bytes."""
+    return watched_lines(environment, job.requests, "requests", "lines")
+
+
+def watched_lines(environment: StreamExecutionEnvironment, folder: Path, uid: str, lines_uid: str) -> DataStream:
+    """Watch a folder; give each line of its files as bytes."""
     source = (
-        FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), uri_of(job.requests))
+        FileSource.for_record_stream_format(StreamFormat.text_line_format("ISO-8859-1"), uri_of(folder))
         .monitor_continuously(Duration.of_millis(DISCOVERY_MS))
         .build()
     )
-    lines = environment.from_source(source, WatermarkStrategy.no_watermarks(), "requests", Types.STRING())
-    return lines.uid("requests").flat_map(Lines(), Types.PICKLED_BYTE_ARRAY()).uid("lines").name("lines")
+    lines = environment.from_source(source, WatermarkStrategy.no_watermarks(), uid, Types.STRING())
+    return lines.uid(uid).flat_map(Lines(), Types.PICKLED_BYTE_ARRAY()).uid(lines_uid).name(lines_uid)
 
 
 class Lines(FlatMapFunction):

@@ -1,4 +1,4 @@
-"""The requests folder, seen from outside: what was asked for, and what could not be read.
+"""The watched folders, seen from outside: what was asked for, and what could not be read.
 
 Flink's file source reads each file once, when it finds it. This module reads the same files by the
 same rules (names that begin with "." or "_" are hidden, folders are walked, compressed files are
@@ -19,6 +19,7 @@ from typing import Final
 from reattach.models.errors import InvalidRequest
 from reattach.models.policy import Policy
 from reattach.models.request import Request, parse_request
+from reattach.runtime.orders import read_order
 
 Call = tuple[str, str, str]
 """(agent, invocation id, thread id or "")."""
@@ -53,8 +54,8 @@ def read_line(line: bytes, limits: Mapping[str, int]) -> Request:
     return request
 
 
-class Inbox:
-    """Reads a requests folder again and again; each file once.
+class Watched:
+    """Reads a watched folder again and again; each file once.
 
     Args:
         rejects: file to append to; what it holds already is not written again.
@@ -67,16 +68,13 @@ class Inbox:
         self._limits = limits
         self._read: dict[Path, int] = {}
         self._written: set[str] | None = None
-        self.calls: set[Call] = set()
         self.rejected = 0
         self.changed: list[Path] = []
 
-    def scan(self) -> dict[Call, int]:
+    def look(self) -> None:
         """Read the files that are new.
 
-        Returns:
-            The calls that they ask for, with the highest generation. Files that grew after they were
-            read stand in `changed`: Flink does not read them again either.
+        Files that grew after they were read stand in `changed`: Flink does not read them again either.
         """
         fresh = []
         for path in visible_files(self._folder):
@@ -86,15 +84,18 @@ class Inbox:
                 self._read[path] = size
             elif self._read[path] != size and path not in self.changed:
                 self.changed.append(path)
-        asked: dict[Call, int] = {}
-        rejects = [reject for path in fresh for reject in self._take(path, asked)]
-        self.calls.update(asked)
+        rejects = [reject for path in fresh for reject in self._take(path)]
         self.rejected += len(rejects)
         self._write(rejects)
-        return asked
 
-    def _take(self, path: Path, asked: dict[Call, int]) -> Iterator[str]:
-        name = path.relative_to(self._folder).as_posix()
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+    def _line(self, line: bytes) -> None:
+        raise NotImplementedError
+
+    def _take(self, path: Path) -> Iterator[str]:
+        name = self._name(path)
         try:
             lines = _UNPACK.get(path.suffix, bytes)(path.read_bytes()).splitlines()
         except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
@@ -104,12 +105,9 @@ class Inbox:
             if not line.strip():
                 continue
             try:
-                request = read_line(line, self._limits)
+                self._line(line)
             except InvalidRequest as error:
                 yield f"{name}:{number}: {one_line(str(error), REASON_CHARS_MAX)}"
-                continue
-            call = request.agent, request.invocation_id, request.thread_id
-            asked[call] = max(request.generation, asked.get(call, 1))
 
     def _write(self, rejects: list[str]) -> None:
         if not rejects:
@@ -124,6 +122,41 @@ class Inbox:
             self._rejects.parent.mkdir(parents=True, exist_ok=True)
             with self._rejects.open("a", encoding="utf-8") as file:
                 file.write("".join(reject + "\n" for reject in new))
+
+
+class Inbox(Watched):
+    """The requests folder."""
+
+    def __init__(self, folder: Path, rejects: Path, limits: Mapping[str, int]) -> None:
+        super().__init__(folder, rejects, limits)
+        self.calls: set[Call] = set()
+        self._asked: dict[Call, int] = {}
+
+    def scan(self) -> dict[Call, int]:
+        """Read the files that are new, as `look` does.
+
+        Returns:
+            The calls that they ask for, with the highest generation.
+        """
+        self._asked = {}
+        self.look()
+        self.calls.update(self._asked)
+        return self._asked
+
+    def _line(self, line: bytes) -> None:
+        request = read_line(line, self._limits)
+        call = request.agent, request.invocation_id, request.thread_id
+        self._asked[call] = max(request.generation, self._asked.get(call, 1))
+
+
+class Orders(Watched):
+    """The control folder. Nothing waits for an order: what becomes of it is told by the job's notices."""
+
+    def _name(self, path: Path) -> str:
+        return f"control/{super()._name(path)}"
+
+    def _line(self, line: bytes) -> None:
+        read_order(line, self._limits)
 
 
 def visible_files(folder: Path) -> Iterator[Path]:

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from reattach.models.errors import ReattachError
 from reattach.runtime.config import RunConfig
 from reattach.runtime.run import checkpoints
-from reattach.runtime.run.inbox import Inbox
+from reattach.runtime.run.inbox import Inbox, Orders
 from reattach.runtime.run.outbox import Outbox
 from reattach.runtime.run.rest import Health, Rest, free_port
 
@@ -101,11 +101,13 @@ class Runner:
         self._resume_from = resume_from
         limits = {name: agent.policy.message_bytes_max for name, agent in config.agents.items()}
         self.inbox = Inbox(config.job.requests, config.job.rejects, limits)
+        control = config.job.control
+        self._orders = [] if control is None else [Orders(control, config.job.rejects, limits)]
         self.outbox = Outbox(config.job.outcomes)
         self._interrupted = False
         self._health = Health()
         self._live: dict[str, int] = {}
-        self._changed = 0
+        self._changed: set[Path] = set()
         self._moved_s = time.monotonic()
         self._warned = False
 
@@ -120,8 +122,9 @@ class Runner:
             JobFailed: the job failed for good, or its JVM died.
         """
         job = self._config.job
-        for folder in (job.requests, job.outcomes, job.checkpoints):
-            folder.mkdir(parents=True, exist_ok=True)
+        for folder in (job.requests, job.outcomes, job.checkpoints, job.control):
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
         lock = checkpoints.Lock(job.checkpoints, say=self._screen.say)
         try:
             self._look()
@@ -137,7 +140,7 @@ class Runner:
             phase,
             len(self.inbox.calls),
             self.outbox.missing,
-            self.inbox.rejected,
+            sum(watched.rejected for watched in (self.inbox, *self._orders)),
             dict(self._live),
             dict(self.outbox.by_status),
             self._health.checkpoints,
@@ -219,11 +222,14 @@ class Runner:
         self.outbox.expect(self.inbox.scan())
         if self.outbox.scan():
             self._moved_s = time.monotonic()
-        for path in self.inbox.changed[self._changed :]:
+        for orders in self._orders:
+            orders.look()
+        changed = {path for watched in (self.inbox, *self._orders) for path in watched.changed} - self._changed
+        for path in sorted(changed):
             self._screen.say(
                 f"warning: {path} changed after it was read; Flink reads a file once, add a new one instead"
             )
-        self._changed = len(self.inbox.changed)
+        self._changed |= changed
 
     def ask(self, rest: Rest) -> None:
         """Ask how the job is.
@@ -263,9 +269,10 @@ class Runner:
 
     def _settle(self) -> None:
         """Let the last checkpoint reach the other sinks: each commits in its own time."""
-        if self._config.job.journal is None:
+        job = self._config.job
+        if job.journal is None and job.notices is None and job.progress is None:
             return
-        folder = self._config.job.checkpoints
+        folder = job.checkpoints
         seen = checkpoints.latest(folder)
         until = time.monotonic() + SETTLE_S
         while checkpoints.latest(folder) == seen and time.monotonic() < until:
