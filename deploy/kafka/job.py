@@ -81,7 +81,8 @@ def run_here(config: RunConfig, client: dict[str, str], connector: Path | None, 
     start_jvm(job.logs, name="reattach-kafka", held=lock.fileno())
     # Thread mode has no worker processes; without this, PyFlink starts a server for them in the client.
     os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink named it
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(130))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: sys.exit(130))
     print(f"reattach: from {resume_from or 'the beginning'}", flush=True)
     with in_one_line("the job failed"):
         settings = flink_settings(config, resume_from=resume_from, rest_port=free_port())
@@ -174,6 +175,10 @@ def topic_sink(job: JobConfig, client: dict[str, str], topic: str) -> KafkaSink:
         # The same over all runs of this job, and no other job's: a new run ends what the last one left open.
         .set_transactional_id_prefix(f"{job.name}-{topic}")
     )
+    # A few ids that are used again and again. Flink's default takes a new one for each checkpoint, and a broker
+    # remembers every id for a week.
+    naming = get_gateway().jvm.org.apache.flink.connector.kafka.sink.TransactionNamingStrategy
+    builder._j_builder.setTransactionNamingStrategy(naming.POOLING)
     for key, value in {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, **client}.items():
         builder.set_property(key, value)
     return builder.build()

@@ -196,6 +196,15 @@ class Client:
                 values.append(bytes(records.next().value()))
         return list(values)
 
+    def transactional_ids(self, prefix: str) -> set[str]:
+        """Those that the broker remembers."""
+        admin = self._java.AdminClient.create(self._properties())
+        try:
+            known = {str(one.transactionalId()) for one in admin.listTransactions().all().get()}
+        finally:
+            admin.close()
+        return {one for one in known if one.startswith(prefix)}
+
     def _reader(self, topic: str, isolation: str) -> tuple[Any, list[Any], list[bytes]]:
         name = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
         settings = {"key.deserializer": name, "value.deserializer": name, "isolation.level": isolation}

@@ -21,6 +21,7 @@ from tests.kafka.broker import ROOT, Broker, jars
 
 PATIENCE_S: Final = 180.0
 PARTITIONS: Final = 2
+PASSWORD: Final = "kept-out-of-everything-5d1f"
 TOPICS: Final = ("requests", "outcomes", "rejects", "journal", "notices")
 
 
@@ -66,7 +67,9 @@ class Pipeline:
         for name, table in tables.items():
             lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
         (self.folder / "job.toml").write_text("\n".join(lines) + "\n")
-        (self.folder / "client.properties").write_text(f"bootstrap.servers={self.kafka.address}\n")
+        # A password that nothing asks for on a plain connection, to be looked for afterwards.
+        lines = ["# Of Kafka", f"bootstrap.servers={self.kafka.address}", f"ssl.key.password={PASSWORD}", ""]
+        (self.folder / "client.properties").write_text("\n".join(lines))
 
     def ask(self, count: int, prefix: str = "call") -> None:
         names = [f"{prefix}-{number}" for number in range(count)]
@@ -165,3 +168,10 @@ def assert_each_once(made: Pipeline) -> None:
     for name, (outcome,) in outcomes.items():
         assert outcome["status"] == "COMPLETED", outcome
         assert outcome["result"]["echo"] == {"from": name}
+
+
+def assert_no_password(made: Pipeline) -> None:
+    """It stands in no checkpoint, no log and no temporary file."""
+    files = [path for path in made.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
+    assert any(path.name == "_metadata" for path in files)
+    assert [path.name for path in files if PASSWORD.encode() in path.read_bytes()] == []
