@@ -6,6 +6,8 @@ its work is done: `flink stop` or `flink cancel` does.
 
     flink run -d -s file:///…/chk-17 -py job.py job.toml           begins where a checkpoint or savepoint ended
     flink run -d -s file:///…/chk-17 -py job.py job.toml --lineage ... and it is the latest one of the last run
+
+Agents that write ahead want `--lineage` at the very first start as well, when there was no run before.
 """
 
 import argparse

@@ -29,7 +29,6 @@ QUICK: Final[Mapping[str, str]] = {
     "heartbeat.interval": "500ms",
     "heartbeat.timeout": "3s",
     "restart-strategy.exponential-delay.max-backoff": "1s",
-    "taskmanager.memory.process.size": "1200m",
 }
 SUBMIT_S: Final = 120
 

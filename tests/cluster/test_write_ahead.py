@@ -75,7 +75,7 @@ def ahead(folder: Path, cluster: Cluster) -> Iterator[Ahead]:
 def disturbed(made: Ahead, fault: Callable[[], None]) -> None:
     """Have calls that a checkpoint knows to run, and later ones of which some have been sent: then the fault comes."""
     known = made.ask("known", "hello @20s")
-    made.submit()
+    made.submit(script=("--lineage",))
     # A stream is asked for by the id of its run; the second checkpoint from here was triggered after that.
     made.until(lambda: sum(one.startswith("GET") for one in made.remote.requests()) >= CALLS, "all ids known")
     before = made.cluster.completed(made.id)
