@@ -190,6 +190,11 @@ class Runner:
                     )
                 return client, Rest(port, str(client.get_job_id()))
             except gateway.GatewayError as error:
+                if "Cannot map checkpoint" in str(error):
+                    raise JobFailed(
+                        f"{resume_from} holds the state of an input or output that is not configured any more: "
+                        "put control, journal, notices or progress back into [job]"
+                    ) from error
                 # Somebody else may take the port between our look and Flink's.
                 if tries == PORTS_MAX or "BindException" not in str(error):
                     raise

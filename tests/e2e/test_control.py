@@ -14,6 +14,7 @@ import pytest
 from reattach.runtime.proxy.faults import Exchange, Hold, Rule
 from reattach.runtime.proxy.proxy import FaultProxy
 from reattach.runtime.run.inbox import visible_files
+from tests.e2e.harness import World, assert_each_once, world
 from tests.servers.job import RealWorld
 from tests.servers.running import Running, langgraph
 
@@ -187,3 +188,31 @@ def test_the_same_orders_delivered_again_do_nothing_again(make: Make) -> None:
     assert len([one for one in proxy.exchanges if is_cancel(one)]) == 1
     assert made.notices("refused") == []
     assert {one["invocation_id"] for one in made.notices("late")} == {"talk"}
+
+
+def newest(made: World) -> int:
+    """The number of the newest completed checkpoint."""
+    return max((int(path.name.removeprefix("chk-")) for path in made.completed()), default=0)
+
+
+def test_a_job_gets_a_control_folder_later_and_keeps_its_calls(tmp_path: Path) -> None:
+    """Its calls go on from the checkpoint of the job that had one input; taken away again, the folder is missed."""
+    with world(tmp_path / "w", latency="8s-9s", job={"checkpoint_interval_ms": 200}) as made:
+        made.ask(5)
+        made.start()
+        made.until(lambda: made.kinds()["turn"] == 5, "all calls running")
+        seen = newest(made)
+        made.until(lambda: newest(made) > seen + 1, "a checkpoint with them")
+        made.kill()
+        without = made.config.read_text()
+        made.config.write_text(without.replace("[job]\n", f"[job]\ncontrol = {json.dumps(str(tmp_path / 'orders'))}\n"))
+        job = made.start()
+        made.finish()
+        assert job.text().startswith("resuming from ")
+        assert_each_once(made)
+        made.config.write_text(without)
+        made.ask(1, "more")
+        job = made.start()
+        made.until(lambda: job.child.poll() is not None, "the end")
+        assert job.child.returncode == 1
+        assert "put control, journal, notices or progress back into [job]" in job.text().strip().splitlines()[-1]
