@@ -1,5 +1,6 @@
 """The rate and the breaker, on a clock of their own."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from reattach.adapters.contract import Limits
 from reattach.models.errors import ConfigError
+from reattach.runtime.config import load_config
 from reattach.runtime.limits import BURST_S, Breaker, Bucket, Kind
 
 
@@ -163,3 +165,35 @@ class TestSettings:
     def test_a_breaker_has_to_be_open_for_a_time(self) -> None:
         with pytest.raises(ConfigError, match="breaker_open_ms = 0"):
             Limits(breaker_open_ms=0)
+
+    @staticmethod
+    def read(folder: Path, table: str) -> Limits:
+        path = folder / "job.toml"
+        path.write_text(
+            '[job]\nrequests = "in"\noutcomes = "out"\ncheckpoints = "chk"\n'
+            '[agents.one]\nprotocol = "thread"\nurl = "http://127.0.0.1:9"\npolicy.retention_ms = 86400000\n' + table
+        )
+        return load_config(path).agents["one"].limits
+
+    def test_they_are_read_from_the_file(self, tmp_path: Path) -> None:
+        assert self.read(tmp_path, "") == Limits()
+        table = "[agents.one.limits]\nconcurrency_max = 8\nrequests_per_second = 20\nbreaker_failures = 0\n"
+        assert self.read(tmp_path, table) == Limits(concurrency_max=8, requests_per_second=20, breaker_failures=0)
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            (
+                "limits.concurency_max = 1",
+                "agents.one.limits.concurency_max: no such key; did you mean concurrency_max",
+            ),
+            ("limits.streams_max = -1", "agents.one.limits.streams_max = -1: must be a whole number from 0 to"),
+            ("limits.requests_per_second = 0.5", "agents.one.limits.requests_per_second = 0.5: must be a whole number"),
+            ("limits.breaker_open_ms = 0", "agents.one.limits.breaker_open_ms = 0: must be a whole number from 1 to"),
+            ("limits = 7", "agents.one.limits = 7: must be a table"),
+        ],
+    )
+    def test_a_wrong_one_is_named_as_it_stands_in_the_file(self, tmp_path: Path, table: str, message: str) -> None:
+        with pytest.raises(ConfigError) as error:
+            self.read(tmp_path, table)
+        assert message in str(error.value)
