@@ -150,6 +150,21 @@ def test_an_answer_that_is_read_again_after_a_crash_is_given_once(make: Any, rem
     assert not [one for one in stage.notices() if one["kind"] == "refused"]
 
 
+def test_an_order_about_another_call_of_a_restored_thread_takes_the_thread_over(make: Any, remote: Asking) -> None:
+    """Else the thread would have lost its slot, and its call would wait for its own timer."""
+    remote.asks = False
+    slow = {"poll_ms": 60_000, "poll_max_ms": 60_000, "watch_silence_ms": 60_000}
+    old = Controlled(make(**slow))
+    old.say("a", thread_id="t")
+    old.run(lambda: remote.posts == 1 and not old.pumping, "the next poll to be far away")
+    snapshot = old.snapshot()
+    old.host.close()
+    asked_before = len(remote.asked)
+    stage = Controlled(make(recovery_spread_ms=600_000, **slow), snapshot)
+    stage.order(order("cancel", "b", thread_id="t"))
+    stage.run(lambda: ("probe", "a") in remote.asked[asked_before:], "the look at the restored call")
+
+
 def test_nor_is_it_given_again_when_it_had_its_effect(make: Any, remote: Asking) -> None:
     old = Controlled(make())
     asked(old)
