@@ -1,7 +1,7 @@
 """The job of `reattach run` over Kafka: requests from a topic, every output to a topic, exactly once.
 
     python job.py job.toml --connector flink-sql-connector-kafka-5.0.0-2.2.jar --client client.properties
-    flink run -d -C file:///…/flink-sql-connector-kafka-5.0.0-2.2.jar -py job.py job.toml --client client.properties
+    flink run -d -py job.py job.toml --connector flink-sql-connector-kafka-5.0.0-2.2.jar --client client.properties
 
 The file is one of `reattach run`, whose folders stand for topics: the last part of `requests`, `outcomes`,
 `rejects`, `journal`, `notices` and `progress` is the name of a topic; `checkpoints` stays a folder. The client's
@@ -64,7 +64,8 @@ def run_on_cluster(config: RunConfig, client: dict[str, str], connector: Path | 
     from reattach.runtime.flink.cluster import check_cluster, cluster_settings
 
     environment = environment_of(cluster_settings(config), connector)
-    check_cluster(environment, config.agents)
+    for warning in check_cluster(environment, config.agents):
+        print(f"reattach: warning: {warning}", file=sys.stderr, flush=True)
     build(environment, config, client, lineage=lineage)
     environment.execute(config.job.name)
 

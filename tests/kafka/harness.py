@@ -31,10 +31,12 @@ class Pipeline:
     Args:
         folder: must not exist; its name begins the names of the topics.
         latency: of the agent's runs.
+        overlap_ms, parallelism: for a job on a cluster.
     """
 
-    def __init__(self, folder: Path, kafka: Broker, latency: str) -> None:
+    def __init__(self, folder: Path, kafka: Broker, latency: str, *, overlap_ms: int = 0, parallelism: int = 1) -> None:
         folder.mkdir()
+        self._policy, self._parallelism = {**POLICY, "overlap_ms": overlap_ms}, parallelism
         self.folder, self.kafka, self._latency = folder, kafka, latency
         self.checkpoints, self._log = folder / "checkpoints", folder / "agent.jsonl"
         self.expected: list[str] = []
@@ -58,10 +60,11 @@ class Pipeline:
                 **{name: self._topic(name) for name in TOPICS},
                 "name": self.folder.name,
                 "checkpoints": "checkpoints",
+                "parallelism": self._parallelism,
                 "checkpoint_interval_ms": 500,
             },
             "agents.echo": {"protocol": "thread", "url": self._url},
-            "agents.echo.policy": POLICY,
+            "agents.echo.policy": self._policy,
         }
         lines = []
         for name, table in tables.items():
@@ -84,12 +87,16 @@ class Pipeline:
         row = {"invocation_id": name, "agent": "echo", "message": message, "requested_at_ms": int(time.time() * 1000)}
         return json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
+    @property
+    def command(self) -> list[str]:
+        """The job and its arguments."""
+        (connector,) = jars("connector")
+        job = [str(ROOT / "deploy" / "kafka" / "job.py"), str(self.folder / "job.toml")]
+        return [*job, "--client", str(self.folder / "client.properties"), "--connector", str(connector)]
+
     def start(self) -> None:
         self._runs += 1
-        (connector,) = jars("connector")
-        command = [sys.executable, str(ROOT / "deploy" / "kafka" / "job.py"), str(self.folder / "job.toml")]
-        command += ["--client", str(self.folder / "client.properties"), "--connector", str(connector)]
-        self.job = Process(command, self.folder / f"job-{self._runs}.out", cwd=self.folder)
+        self.job = Process([sys.executable, *self.command], self.folder / f"job-{self._runs}.out", cwd=self.folder)
 
     def kill(self) -> None:
         assert self.job is not None
@@ -150,8 +157,8 @@ class Pipeline:
 
 
 @contextlib.contextmanager
-def pipeline(folder: Path, kafka: Broker, latency: str = "2s-6s") -> Iterator[Pipeline]:
-    made = Pipeline(folder, kafka, latency)
+def pipeline(folder: Path, kafka: Broker, latency: str = "2s-6s", **cluster: int) -> Iterator[Pipeline]:
+    made = Pipeline(folder, kafka, latency, **cluster)
     try:
         yield made
     finally:

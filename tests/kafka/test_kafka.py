@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.cluster import cluster
 from tests.e2e.harness import random_moment
 from tests.kafka.broker import Broker, broker
 from tests.kafka.harness import Pipeline, assert_each_once, assert_no_password, pipeline
@@ -92,6 +93,22 @@ def test_the_job_is_killed_as_a_checkpoint_completes(tmp_path: Path, kafka: Brok
         assert_whole_journal(made)
         ids = kafka.client.transactional_ids(made.folder.name)
         assert len(ids) <= IDS_MAX, sorted(ids)
+
+
+def test_a_taskmanager_is_killed_in_the_middle(tmp_path: Path, kafka: Broker) -> None:
+    """The same job on a cluster, with two subtasks of each output."""
+    settings = {"overlap_ms": 4_000, "parallelism": 2}
+    with cluster(tmp_path / "flink") as flink, pipeline(tmp_path / "cluster", kafka, **settings) as made:
+        flink.have_workers(2)
+        made.ask(CALLS)
+        submitted = flink.flink("run", "-d", "-py", *made.command)
+        assert submitted.returncode == 0, submitted.stdout[-2_000:] + submitted.stderr[-2_000:]
+        made.until(lambda: made.seen().turns - made.seen().unfinished >= CALLS // 4, "some runs ended")
+        flink.workers[0].kill()
+        flink.have_workers(2)
+        made.finish()
+        assert_each_once(made)
+        assert_whole_journal(made)
 
 
 def test_values_travel_as_the_bytes_that_they_are(tmp_path: Path, kafka: Broker) -> None:
