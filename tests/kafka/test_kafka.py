@@ -97,8 +97,10 @@ def test_the_job_is_killed_as_a_checkpoint_completes(tmp_path: Path, kafka: Brok
 
 def test_a_taskmanager_is_killed_in_the_middle(tmp_path: Path, kafka: Broker) -> None:
     """The same job on a cluster, with two subtasks of each output."""
-    settings = {"overlap_ms": 4_000, "parallelism": 2}
-    with cluster(tmp_path / "flink") as flink, pipeline(tmp_path / "cluster", kafka, **settings) as made:
+    with (
+        cluster(tmp_path / "flink") as flink,
+        pipeline(tmp_path / "cluster", kafka, overlap_ms=4_000, parallelism=2) as made,
+    ):
         flink.have_workers(2)
         made.ask(CALLS)
         submitted = flink.flink("run", "-d", "-py", *made.command)
