@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,7 +61,12 @@ class Cluster:
 
     def start_manager(self) -> Process:
         self.manager = self._run("jobmanager")
-        until(lambda: self.get("/overview"), "the JobManager's REST interface", 120)
+
+        def answers() -> Any:
+            assert self.manager.child.poll() is None, self.manager.text()[-3_000:]
+            return self.get("/overview")
+
+        until(answers, "the JobManager's REST interface", 120)
         return self.manager
 
     def start_workers(self, count: int) -> list[Process]:
@@ -97,6 +102,11 @@ class Cluster:
         resource = until(lambda: self._place(job, subtask), "a running subtask")
         (worker,) = [one for one in self.workers if one.log.stem == resource]
         return worker
+
+    def busy(self, job: str, workers: Sequence[Process]) -> list[Process]:
+        """Those of the TaskManagers in which a subtask of the keyed function runs."""
+        places = {self._place(job, subtask) for subtask in range(len(self.workers))}
+        return [one for one in workers if one.log.stem in places]
 
     def _place(self, job: str, subtask: int) -> str:
         for vertex in (self.get(f"/jobs/{job}") or {}).get("vertices", ()):

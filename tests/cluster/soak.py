@@ -1,15 +1,15 @@
 """A cluster under load whose TaskManagers are killed: `python -m tests.cluster.soak --seconds 180 --seed 1`.
 
-Three TaskManagers run a job of parallelism 3. Twenty calls are asked for each second; each 20 to 40 seconds one of two
-TaskManagers is killed and another one started. The third is never killed: its tasks restart each time in the same
-process, so its memory shows what a restart leaves behind. When the time is over, the job has to bring every call to its
-outcome. The last line is one JSON object:
+A job of parallelism 2 has three TaskManagers, one of them spare. Twenty calls are asked for each second; each 20 to 40
+seconds one of two TaskManagers is killed, a busy one where it can be told, and another one started. The third is never
+killed: its tasks restart each time in the same process, so its memory shows what a restart leaves behind. When the time
+is over, the job has to bring every call to its outcome. The last line is one JSON object:
 
     calls, kills
     duplicates         runs that the remote started beyond the first of a call
     lost               calls without a run or without an outcome
     doubled_outcomes   outcomes beyond the first of a call
-    rss_first_mb       memory of the third TaskManager, at the first kill
+    rss_first_mb       memory of the TaskManager that is never killed, at the first kill
     rss_last_mb        ... and at the end
 
 The exit code is 1 when anything was duplicated, lost or doubled.
@@ -30,7 +30,7 @@ from tests.cluster.cluster import Cluster, cluster
 from tests.cluster.jobs import ClusterJob, job
 from tests.e2e.harness import Process
 
-WORKERS: Final = 3
+PARALLELISM: Final = 2
 CALLS_PER_S: Final = 20
 KILL_S: Final = (20.0, 40.0)
 PATIENCE_S: Final = 300.0
@@ -56,6 +56,9 @@ class Soak:
     def run(self) -> dict[str, int]:
         self.job.submit()
         self.job.until(lambda: self.cluster.running(self.job.id), "the job running")
+        # The spare one comes now, so that the one whose memory is looked at has work.
+        self.cluster.start_workers(1)
+        self.job.until(lambda: self.cluster.registered() == PARALLELISM + 1, "the spare TaskManager")
         self._load()
         self.job.until(self._all_done, "an outcome of each call", PATIENCE_S)
         self.rss_mb.append(_rss_mb(self.cluster.workers[0]))
@@ -84,7 +87,8 @@ class Soak:
             self.rss_mb.append(_rss_mb(self.cluster.workers[0]))
 
     def _kill(self) -> None:
-        victim = self.dice.choice(self.cluster.workers[1:])
+        mortal = self.cluster.workers[1:]
+        victim = self.dice.choice(self.cluster.busy(self.job.id, mortal) or mortal)
         victim.kill()
         self.cluster.workers.remove(victim)
         self.cluster.start_workers(1)
@@ -115,8 +119,8 @@ def _say(line: str) -> None:
 def soak(folder: Path, seconds: float, seed: int) -> dict[str, int]:
     """Run it in a folder; returns what was counted."""
     with cluster(folder / "cluster", SETTINGS) as made:
-        made.have_workers(WORKERS)
-        with job(folder / "job", made, parallelism=WORKERS) as work:
+        made.have_workers(PARALLELISM)
+        with job(folder / "job", made, parallelism=PARALLELISM) as work:
             return Soak(made, work, seconds, seed).run()
 
 

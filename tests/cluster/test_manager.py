@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reattach.runtime.run.checkpoints import latest
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import Cluster, go_on, stop
 from tests.cluster.jobs import ENDED, job
 from tests.e2e.harness import assert_each_once, until
 
@@ -31,6 +31,31 @@ def test_resumed_from_the_latest_checkpoint_after_the_jobmanager_died(tmp_path: 
         assert latest(made.checkpoints) == held or first not in str(latest(made.checkpoints))
         made.until_done()
         assert_each_once(made)
+
+
+def test_taskmanagers_that_are_cut_off_from_the_jobmanager_but_not_from_the_remote(
+    tmp_path: Path, shared: Cluster
+) -> None:
+    """The JobManager stands still: workers give up their tasks by themselves, while it still counts on them."""
+    shared.have_workers(2)
+    with job(tmp_path / "w", shared, latency="1s-4s") as made:
+        made.ask(CALLS)
+        made.submit()
+        made.until(lambda: made.kinds()["end"] >= CALLS // 4, "some runs ended")
+        made.ask(CALLS, prefix="late")
+        given_up = "The heartbeat of JobManager with id"
+        before = [one.text().count(given_up) for one in shared.workers]
+        stop(shared.manager)
+        try:
+            until(
+                lambda: all(w.text().count(given_up) > n for w, n in zip(shared.workers, before, strict=True)),
+                "both workers to give it up",
+            )
+        finally:
+            go_on(shared.manager)
+        made.until_done()
+        assert_each_once(made)
+        assert shared.failures(made.id), "the job was never disturbed"
 
 
 def test_stopped_with_a_savepoint_and_started_with_another_parallelism(tmp_path: Path, shared: Cluster) -> None:
