@@ -240,8 +240,9 @@ class TestStrangers:
     @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
     def test_an_order_for_the_dead_says_so(self, order: Ordered) -> None:
         thread = Thread()
-        thread.ask()
-        thread.finish()
+        for name in ("call-1", "call-2"):
+            thread.ask(name)
+            thread.finish()
         (notify,) = thread.on(order)
         assert isinstance(notify, Notify)
         assert notify.notice.kind is NoticeKind.LATE
