@@ -24,6 +24,13 @@ class TestSlots:
         assert {key[0] for key, _ in facts(executor, 100)} == {"w"}
         assert net["hung"].most == 3 and len(net["hung"].asked) == 3
 
+    def test_a_slot_that_is_given_back_is_taken_by_the_next(self, wire: Any, net: Net) -> None:
+        executor = wire(agent("small", Limits(concurrency_max=1)))
+        for number in range(200):
+            probe(executor, "small", f"s{number}")
+        assert {type(fact.answer) for _, fact in facts(executor, 200)} == {a.Absent}
+        assert net["small"].most == 1
+
     def test_agents_take_turns_at_the_slots_that_all_share(self, wire: Any, net: Net) -> None:
         executor = wire(agent("busy"), agent("calm"), concurrency_max=1)
         net["busy"].status = None
