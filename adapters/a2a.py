@@ -16,8 +16,6 @@ stored result of servers in use.
 A2A has no fence, and no agent is known that knows a message again.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar, Final, Self
@@ -25,7 +23,7 @@ from typing import ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.a2a_card import CARD_BYTES_MAX, Interface, Misfit, Options, choose, configured, read_options
+from reattach.adapters.a2a_card import Cards, Interface, Misfit, Options, read_options
 from reattach.adapters.a2a_tasks import (
     MESSAGE,
     ONLY_A_MESSAGE,
@@ -33,11 +31,12 @@ from reattach.adapters.a2a_tasks import (
     judge_task,
     response_marker,
     search,
+    strange,
     submitted,
     task_id_of,
 )
 from reattach.adapters.a2a_wire import NOT_CANCELABLE, NOT_FOUND, REFUSED, Answer, Fault, Told, Wire, message_of
-from reattach.adapters.body import LIST_BYTES_MAX, read_object, to_json
+from reattach.adapters.body import LIST_BYTES_MAX, to_json
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.verdict import refused, turned_down
@@ -68,7 +67,6 @@ from reattach.models.policy import Absence, CancelKind, Capabilities, Evidence, 
 # A task is listed some 30 ms after its message was read; the bound leaves room for a busy agent.
 ADMISSION_MS: Final = 2_000
 ROOM_BYTES: Final = 64 * 1024
-CARD_KEPT_S: Final = 300.0
 PAGE_SIZE: Final = 100
 # Messages of a task's history: enough to see what became of the latest question, and not too many for any agent.
 HISTORY: Final = 10
@@ -97,6 +95,7 @@ class A2AAdapter:
 
     Args:
         result_bytes_max: the policy's limit; answers may be twice as long, for their escapes.
+        card_s: how long the agent card may take.
     """
 
     protocol: ClassVar[str] = "a2a"
@@ -107,15 +106,19 @@ class A2AAdapter:
     )
 
     def __init__(
-        self, client: httpx.AsyncClient, endpoint: Endpoint, options: Options, *, result_bytes_max: int = 1024 * 1024
+        self,
+        client: httpx.AsyncClient,
+        endpoint: Endpoint,
+        options: Options,
+        *,
+        result_bytes_max: int = 1024 * 1024,
+        card_s: float = 5.0,
     ) -> None:
         self._client = client
         self._endpoint = endpoint
         self._options = options
         self._bytes_max = 2 * result_bytes_max + ROOM_BYTES
-        self._interface = configured(options)
-        self._stale_at = float("inf") if self._interface is not None else 0.0
-        self._reading = asyncio.Lock()
+        self._cards = Cards(client, endpoint, options, card_s)
         self.capabilities = _able(options)
 
     def __repr__(self) -> str:
@@ -125,7 +128,9 @@ class A2AAdapter:
     def configure(cls, config: AgentConfig, client: httpx.AsyncClient) -> Self:
         options = read_options(config)
         endpoint = Endpoint.configure(config.name, config.url, config.token_env)
-        return cls(client, endpoint, options, result_bytes_max=config.policy.result_bytes_max)
+        policy = config.policy
+        card_s = min(policy.submit_timeout_ms, policy.probe_timeout_ms) / 2_000
+        return cls(client, endpoint, options, result_bytes_max=policy.result_bytes_max, card_s=card_s)
 
     async def probe(self, inv: Invocation) -> ProbeAnswer:
         if inv.handle.startswith(MESSAGE):
@@ -201,38 +206,13 @@ class A2AAdapter:
         return await self._send(message, inv.handle)
 
     async def _wire(self) -> Wire | Unknown:
-        found = await self._where()
+        found = await self._cards.where()
         match found:
             case Interface():
                 return Wire(self._client, self._endpoint, found)
             case Misfit(cause):
                 return Unknown(cause, True)
         return found
-
-    async def _where(self) -> Interface | Misfit | Unknown:
-        """Find the interface; the card is read once for all who wait for it."""
-        async with self._reading:
-            if self._interface is not None and time.monotonic() < self._stale_at:
-                return self._interface
-            found = await self._read_card()
-            if isinstance(found, Interface):
-                self._interface = found
-                self._stale_at = time.monotonic() + CARD_KEPT_S
-            return found
-
-    async def _read_card(self) -> Interface | Misfit | Unknown:
-        headers = self._endpoint.headers(Accept="application/json")
-        url = self._endpoint.base + self._options.card
-        reply = await http.read(self._client, url, headers, CARD_BYTES_MAX)
-        if not isinstance(reply, http.Reply):
-            return Unknown(f"the agent card cannot be read: {reply.cause}")
-        if reply.status != 200 or reply.over:
-            why = f"it is over {CARD_BYTES_MAX} bytes" if reply.over else f"HTTP {reply.status}"
-            return Unknown(f"the agent card cannot be read: {why}")
-        card = read_object(reply)
-        if isinstance(card, Unknown):
-            return Unknown(f"the agent card cannot be read: {card.cause}")
-        return choose(card, self._options, self._endpoint.base)
 
     async def _ask(self, inv: Invocation) -> ProbeAnswer:
         wire = await self._wire()
@@ -263,13 +243,13 @@ class A2AAdapter:
             case Unknown() as unknown:
                 return unknown
             case Told(value=task, cut=cut):
-                if cut is None and task_id_of(task, self._endpoint) != inv.handle:
+                if cut is None and (task_id_of(task, self._endpoint) != inv.handle or strange(task, inv)):
                     return Unknown("the answer is about another task")
                 return judge_task(task, inv, inv.handle, self._endpoint, cut)
 
     async def _send(self, message: bytes, handle: str = "") -> SubmitAnswer:
         """Send a message; `handle` names the task that it goes to, "" for a new one."""
-        found = await self._where()
+        found = await self._cards.where()
         if isinstance(found, Misfit):
             return refused(found.cause)
         if isinstance(found, Unknown):

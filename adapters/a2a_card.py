@@ -8,18 +8,26 @@ A card that offers A2A 0.3 alone is not spoken to unless the options say so: 0.3
 a task whose id is not known, so what may be promised of a call would change without a word.
 """
 
+import asyncio
 import re
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+import httpx
+
+from reattach.adapters import http
+from reattach.adapters.body import read_object
 from reattach.adapters.contract import AgentConfig
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.options import Table
+from reattach.models.answers import Unknown
 from reattach.models.errors import ConfigError
 
 CARD: Final = "/.well-known/agent-card.json"
 CARD_BYTES_MAX: Final = 256 * 1024
+CARD_KEPT_S: Final = 300.0
 _KNOWN: Final = frozenset({"version", "binding", "endpoint", "card", "lists"})
 _PORTS: Final = {"http": 80, "https": 443}
 _BINDINGS: Final = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest"}
@@ -152,7 +160,9 @@ def _offered(card: dict[str, Any]) -> list[tuple[Interface, str]]:
         )
         if all(isinstance(text, str) for text in (url, binding, version, tenant)) and binding in _BINDINGS:
             old = version == "0.3" or version.startswith("0.3.")
-            if old or version == "1" or version.startswith("1."):
+            known = old or version == "1" or version.startswith("1.")
+            # Paths are put behind it, which is no place for a query.
+            if known and "?" not in url:
                 found.append((Interface(url, _BINDINGS[binding] == "rest", old, tenant), version))
     main = {"url": card.get("url"), "transport": card.get("preferredTransport", "JSONRPC")}
     for one in [main, *_items(card.get("additionalInterfaces"))]:
@@ -178,3 +188,55 @@ def _near(url: str, base: str) -> bool:
 
 def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+class Cards:
+    """Where an agent is spoken to: configured, or as its card says, which is kept for a while.
+
+    Args:
+        limit_s: how long the card may take.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, options: Options, limit_s: float) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._options = options
+        self._limit_s = limit_s
+        self._interface = configured(options)
+        self._stale_at = float("inf") if self._interface is not None else 0.0
+        self._reading = asyncio.Lock()
+
+    async def where(self) -> Interface | Misfit | Unknown:
+        """Find the interface; the card is read once for all who wait for it, and in less time than a request has.
+
+        What waits for the card has sent nothing yet, and must be able to say so.
+        """
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await self._found()
+        except TimeoutError:
+            return Unknown(f"the agent card cannot be read: no answer within {self._limit_s:g} s")
+
+    async def _found(self) -> Interface | Misfit | Unknown:
+        async with self._reading:
+            if self._interface is not None and time.monotonic() < self._stale_at:
+                return self._interface
+            found = await self._read_card()
+            if isinstance(found, Interface):
+                self._interface = found
+                self._stale_at = time.monotonic() + CARD_KEPT_S
+            return found
+
+    async def _read_card(self) -> Interface | Misfit | Unknown:
+        headers = self._endpoint.headers(Accept="application/json")
+        url = self._endpoint.base + self._options.card
+        reply = await http.read(self._client, url, headers, CARD_BYTES_MAX)
+        if not isinstance(reply, http.Reply):
+            return Unknown(f"the agent card cannot be read: {reply.cause}")
+        if reply.status != 200 or reply.over:
+            why = f"it is over {CARD_BYTES_MAX} bytes" if reply.over else f"HTTP {reply.status}"
+            return Unknown(f"the agent card cannot be read: {why}")
+        card = read_object(reply)
+        if isinstance(card, Unknown):
+            return Unknown(f"the agent card cannot be read: {card.cause}")
+        return choose(card, self._options, self._endpoint.base)

@@ -21,7 +21,7 @@ from typing import Any, Final
 from reattach.adapters.a2a_wire import INVALID, NO_METHOD, UNSUPPORTED, Answer, Fault
 from reattach.adapters.body import to_json
 from reattach.adapters.endpoint import Endpoint
-from reattach.adapters.words import FAILURE_CHARS_MAX, HANDLE_CHARS_MAX
+from reattach.adapters.words import FAILURE_CHARS_MAX, HANDLE_CHARS_MAX, word_of
 from reattach.models.answers import Absent, Accepted, Phase, Present, ProbeAnswer, SubmitAnswer, Unknown, Unresolved
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.invocation import Invocation
@@ -246,15 +246,27 @@ def _page(answer: Answer, endpoint: Endpoint) -> tuple[list[dict[str, Any]], str
         return Unknown("the list holds something that is no task with an id")
     if not isinstance(token, str) or len(token) > 4 * HANDLE_CHARS_MAX:
         return Unknown("the next page's token makes no sense")
-    return tasks, token, total if isinstance(total, int) else 0
+    return tasks, token, int(word) if (word := word_of(total)).isdecimal() else 0
 
 
 def _matching(tasks: list[dict[str, Any]], inv: Invocation, context: str) -> list[dict[str, Any]]:
-    """The tasks that hold the call's message; on a thread of its own, else, all of that thread."""
-    here = [task for task in tasks if task.get("contextId", context) == context]
+    """The tasks that hold the call's message; on a thread of its own, else, all that name that thread."""
     marker = marker_of(inv.id, inv.generation)
-    marked = [task for task in here if (True, marker) in _history(task)]
-    return marked or ([] if inv.request.thread_id else here)
+    marked = [task for task in tasks if _context(task) in (context, "") and (True, marker) in _history(task)]
+    return marked or ([] if inv.request.thread_id else [task for task in tasks if _context(task) == context])
+
+
+def _context(task: dict[str, Any]) -> str:
+    """The thread that a task names; "" for none, which some agents write as such."""
+    context = task.get("contextId")
+    return context if isinstance(context, str) else ""
+
+
+def strange(task: dict[str, Any], inv: Invocation) -> bool:
+    """A task under our id that names another thread, and shows messages of others only."""
+    sent = [name for mine, name in _history(task) if mine]
+    elsewhere = _context(task) not in (thread_id_of(inv.request, inv.generation, inv.slot), "")
+    return elsewhere and sent != [] and marker_of(inv.id, inv.generation) not in sent
 
 
 def _found(task: dict[str, Any], inv: Invocation, endpoint: Endpoint) -> ProbeAnswer:
@@ -269,7 +281,7 @@ def _found(task: dict[str, Any], inv: Invocation, endpoint: Endpoint) -> ProbeAn
 
 def _absence(tasks: list[dict[str, Any]], context: str, asked: int) -> ProbeAnswer:
     for task in tasks:
-        if task.get("contextId", context) != context:
+        if _context(task) not in (context, ""):
             continue
         history = task.get("history")
         if isinstance(history, list) and len(history) >= asked:

@@ -59,7 +59,7 @@ class Endpoint:
             sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
         except ValueError:
             sound = False
-        if not sound or re.search(r"[^!-~]", url):
+        if not sound or re.search(r"[^!-~]", url) or parts.netloc.endswith(":"):
             raise ConfigError(f"{where}.url: must be an absolute http or https URL, such as 'https://host/base'")
         if parts.username is not None or parts.password is not None:
             raise ConfigError(f"{where}.url: must not hold credentials; name a variable in token_env instead")
@@ -90,6 +90,9 @@ def _token(where: str, variable: str, environment: Mapping[str, str]) -> str:
     if not variable:
         return ""
     token = environment.get(variable, "")
+    if not token and not re.fullmatch(r"[A-Z_][A-Z0-9_]{0,63}", variable):
+        # Who writes the token itself here must not find it in an error.
+        raise ConfigError(f"{where}.token_env: no environment variable of this name; name one, such as AGENT_TOKEN")
     if not token:
         raise ConfigError(f"{where}.token_env: the environment variable {variable} is not set")
     if len(token) > TOKEN_CHARS_MAX or re.search(r"[^!-~]", token):

@@ -124,6 +124,8 @@ class LangGraphAdapter:
         if not inv.handle:
             return await self._search(inv)
         found = await self._api.run(self._thread(inv), inv.handle)
+        if isinstance(found, Run) and found.call not in ("", marker_of(inv.id, inv.generation)):
+            return Unknown("the run under the handle is another call's")
         answer = found if found is None or isinstance(found, Unknown) else await self._judge(inv, [found])
         # An answer to its question is another run, and one that asks at once again has no checkpoint of its own.
         return await self._search(inv) if answer is None or _partial(answer) else answer
@@ -196,7 +198,10 @@ class LangGraphAdapter:
             return Fenced() if any(run.fencing for run in runs) else Occupied("a run is on the thread")
         placed = read_run(read_object(reply), self._endpoint) if reply.status == 200 else None
         done = placed is not None and placed.fencing and placed.fence == mark
-        return Fenced() if done else Unknown(f"HTTP {reply.status}, and not the fence that was to be placed")
+        if done:
+            return Fenced()
+        said = self._api.detail(reply) if reply.status >= 400 else "not the fence that was to be placed"
+        return Unknown(f"HTTP {reply.status} to the fence: {said}")
 
     async def respond(self, inv: Invocation) -> SubmitAnswer:
         assert inv.response is not None
@@ -240,6 +245,9 @@ class LangGraphAdapter:
         if isinstance(runs, Unknown):
             return runs
         mine = runs_of(runs, marker_of(inv.id, inv.generation))
+        if not mine and inv.tenure.fenced and not any(run.fencing for run in runs):
+            # A server that has lost the fence may have lost the run as well.
+            return Unknown("the thread was closed by a fence, which the server does not show any more")
         if not mine:
             return Absent(None)
         answer = await self._judge(inv, mine)
@@ -263,7 +271,8 @@ class LangGraphAdapter:
             if snapshot is MISSING:
                 snapshot = await self._api.snapshot(self._thread(inv), one.run_id)
         if run.status == "error":
-            return judge_ended(run, snapshot, self._endpoint)
+            # The reason is told once, so a checkpoint that could not be read is asked for again.
+            return snapshot if isinstance(snapshot, Unknown) else judge_ended(run, snapshot, self._endpoint)
         if snapshot is MISSING:
             return Present(Phase.COMPLETED, run.run_id)
         if isinstance(snapshot, http.Reply):

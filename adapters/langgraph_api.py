@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -15,7 +16,7 @@ from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.langgraph_runs import Run, read_run, read_runs, read_snapshot, run_id_of
 from reattach.adapters.sse import follow
 from reattach.adapters.verdict import refused, turned_down
-from reattach.models.answers import Accepted, NotSent, Occupied, SubmitAnswer, Unknown, Unresolved
+from reattach.models.answers import Accepted, NotSent, Occupied, Refused, SubmitAnswer, Unknown, Unresolved
 
 REPLY_BYTES_MAX: Final = 1024 * 1024
 PAGE: Final = 100
@@ -66,7 +67,7 @@ class Api:
         if answer.status == 409:
             return Occupied("HTTP 409: the thread of this attempt is there already")
         if not 200 <= answer.status < 300:
-            return turned_down(answer)
+            return self._turned_down(answer)
         made = read_object(answer)
         if isinstance(made, Unknown) or made.get("thread_id") != thread:
             return Unresolved(f"HTTP {answer.status}, but not the thread that was to be made")
@@ -102,10 +103,24 @@ class Api:
         if answer.status == 404:
             return NO_THREAD
         if answer.status != 200:
-            return turned_down(answer)
+            return self._turned_down(answer)
         run = read_run(read_object(answer), self._endpoint)
         handle = early or ("" if run is None else run.run_id)
         return Accepted(handle) if handle else Unresolved("HTTP 200, but no run that could be read")
+
+    def _turned_down(self, reply: http.Reply) -> Refused | Unresolved:
+        """Judge any other status, with what the server says of it."""
+        judged = turned_down(reply)
+        said = self.detail(reply)
+        if isinstance(judged, Refused) and said:
+            return replace(judged, failure=replace(judged.failure, message=f"{judged.failure.message}: {said}"))
+        return judged
+
+    def detail(self, reply: http.Reply) -> str:
+        """The words of an error, "" for none."""
+        value = read_object(reply)
+        said = "" if isinstance(value, Unknown) else value.get("detail")
+        return self._endpoint.clean(said) if isinstance(said, str) else ""
 
     async def post_run(self, thread: str, parts: Mapping[str, Any], on_head: http.OnHead | None = None) -> http.Answer:
         fixed = {"assistant_id": self._assistant, "multitask_strategy": "reject", "if_not_exists": "reject"}
@@ -161,7 +176,7 @@ class Api:
             return Unknown(f"HTTP {answer.status} for the history")
         if answer.over and not (is_json(answer) and answer.body.lstrip().startswith(b"[{")):
             return Unknown("the history is too long to be read, and does not begin as one")
-        return answer if answer.over else read_snapshot(answer)
+        return answer if answer.over else read_snapshot(answer, run_id)
 
     async def cancel(self, thread: str, run_id: str) -> http.Answer:
         url = self._url(thread, "runs", run_id, "cancel") + "?wait=true&action=interrupt"

@@ -130,13 +130,16 @@ def judge_checkpoint(run_id: str, snapshot: Any, options: Options) -> Present | 
         return Unknown("the state is nested too deep")
 
 
-def read_snapshot(reply: Reply) -> Any:
-    """Read the newest checkpoint of an answer: `MISSING` when there is none."""
+def read_snapshot(reply: Reply, run_id: str) -> Any:
+    """Read the newest checkpoint of a run: `MISSING` when there is none."""
     value = read_value(reply)
     if isinstance(value, Unknown):
         return value
     if not isinstance(value, list) or len(value) > 1:
         return Unknown("the answer is not the newest checkpoint")
+    written_by = find(value, ("0", "metadata", "run_id"))
+    if written_by not in (MISSING, run_id):
+        return Unknown("the checkpoint is another run's: the server does not filter its history")
     return value[0] if value else MISSING
 
 

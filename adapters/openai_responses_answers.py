@@ -16,7 +16,7 @@ from reattach.adapters.body import read_object, to_json
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.http import Reply
 from reattach.adapters.openai_responses_options import METADATA_KEY
-from reattach.adapters.verdict import turned_down
+from reattach.adapters.verdict import refused, turned_down
 from reattach.adapters.words import FAILURE_CHARS_MAX, handle_of
 from reattach.models.answers import (
     Absent,
@@ -95,8 +95,13 @@ def created(response: dict[str, Any], marker: str, endpoint: Endpoint) -> str | 
 def judge_created(reply: Reply, marker: str, endpoint: Endpoint) -> str | Refused | Unresolved:
     """Read an answer to a POST that is no stream: the id, or what became of the POST."""
     if not 200 <= reply.status < 300:
-        judged = turned_down(reply)
+        judged: Refused | Unresolved = turned_down(reply)
         code = _error_code(reply, endpoint)
+        if reply.status == 429 and code and isinstance(judged, Unresolved):
+            # In the API's own words: no gateway counts tokens or looks into an account.
+            judged = refused("HTTP 429: too many requests", retryable=True)
+        if isinstance(judged, Unresolved) and code:
+            return Unresolved(f"{judged.cause} ({code})")
         if isinstance(judged, Refused) and code:
             failure = replace(judged.failure, message=f"{judged.failure.message} ({code})")
             return replace(judged, failure=failure)

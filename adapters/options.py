@@ -54,11 +54,13 @@ class Table:
         if dotted is None:
             return None
         try:
-            if isinstance(dotted, str):
+            if isinstance(dotted, str) and not set(dotted) & set("[]"):
                 return parse_path(dotted)
         except ValueError:
             pass
-        raise self.wrong(key, "must be a path in the answer, such as 'job.id' or 'jobs.0.id' (-1 for the last)")
+        raise self.wrong(
+            key, "must be a path in the answer, such as 'job.id' or 'jobs.0.id' (-1 for the last, no brackets)"
+        )
 
     def text(self, key: str, default: str) -> str:
         value = self.values.get(key, default)

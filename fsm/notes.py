@@ -28,6 +28,8 @@ from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import NoticeKind
 
 SILENCES_MAX: Final = 10
+# In a row, and each time ten times as many: with the default backoff after some 6 s, 20 minutes, 4 hours.
+UNANSWERED_AT: Final = frozenset({5, 50, 500})
 
 
 def _cause_of(d: Draft) -> str:
@@ -58,6 +60,10 @@ def note_silence(d: Draft) -> None:
     d.pause_ms = backoff_ms(d.seed, d.tries, policy.backoff_ms, policy.backoff_max_ms)
     d.tries += 1
     d.because(_cause_of(d))
+    if d.tries in UNANSWERED_AT and isinstance(d.answer, Unknown):
+        d.effects.append(
+            Notify(d.notice(NoticeKind.UNANSWERED, f"{d.tries} requests in a row brought nothing: {d.cause}"))
+        )
 
 
 def await_quiet(d: Draft) -> None:
@@ -150,7 +156,7 @@ def note_absence(d: Draft) -> None:
 
 def note_stream_end(d: Draft) -> None:
     assert isinstance(d.event, WatchEnded)
-    d.streams += 1
+    d.streams |= 1
     d.because(d.event.cause)
 
 

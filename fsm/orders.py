@@ -109,12 +109,17 @@ def poll_interval_ms(d: Draft) -> int:
 
 
 def watch(d: Draft) -> None:
-    streams = d.policy.watch and d.capabilities.stream is not StreamKind.NONE
-    if streams and d.pause_ms == NO_WAIT and d.streams < STREAMS_EMPTY_MAX:
-        d.effects.append(Watch(d.ident, d.cursor))
-        _wait(d, d.policy.watch_silence_ms)
-    else:
+    policy = d.policy
+    streams = policy.watch and d.capabilities.stream is not StreamKind.NONE and d.streams < 2 * STREAMS_EMPTY_MAX
+    if not streams or d.pause_ms != NO_WAIT:
         _wait(d, poll_interval_ms(d))
+    elif d.streams % 2:
+        # One has just ended, and the run goes on: some servers end every stream after an event.
+        d.streams += 1
+        _wait(d, min(max(policy.backoff_ms, max(0, d.env.now_ms - d.entered_ms) // 8), policy.poll_ms))
+    else:
+        d.effects.append(Watch(d.ident, d.cursor))
+        _wait(d, policy.watch_silence_ms)
 
 
 def await_input(d: Draft) -> None:

@@ -65,7 +65,7 @@ class Invocation:
         asked_at_ms: the time from which the remote's memory is counted.
         tries: orders in a row that brought nothing, for the backoff.
         absences: absences in a row of a run that was known.
-        streams: streams in a row that ended without an event.
+        streams: twice the streams in a row that ended without an event; odd right behind such an end.
         resend: an earlier POST of this generation is unresolved (remotes that deduplicate).
         cancelled: a cancel was ordered; it is never taken back.
         after: markers of turns that the thread may show as its newest while this call is absent; ""

@@ -86,6 +86,7 @@ class NoticeKind(Enum):
     REFUSED = "refused"
     LATE = "late"
     DRAIN_EXPIRED = "drain_expired"
+    UNANSWERED = "unanswered"
 
 
 @record

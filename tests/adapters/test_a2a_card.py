@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from reattach.adapters import a2a, http
+from reattach.adapters import a2a_card, http
 from reattach.adapters.a2a import A2AAdapter
 from reattach.adapters.a2a_card import Interface, Misfit, Options, choose, read_options
-from reattach.adapters.contract import variants_of
+from reattach.adapters.contract import AgentConfig, variants_of
 from reattach.adapters.describe import requests_of
 from reattach.models.answers import Absent, Accepted, NotSent, Refused, Unknown
 from reattach.models.errors import ConfigError
-from reattach.models.policy import Absence, CancelKind, Evidence, StreamKind
+from reattach.models.policy import Absence, CancelKind, Evidence, Policy, StreamKind
 from tests.adapters import wire
 from tests.adapters.a2a_agents import KNOWN, OLD, OWN, config, listed, on, sent, task
 
@@ -200,7 +200,12 @@ def test_a_card_is_read_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> 
     async def work(adapter: A2AAdapter) -> None:
         now = [100.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
-        for now[0] in (100.0, 100.0 + a2a.CARD_KEPT_S - 1, 100.0 + a2a.CARD_KEPT_S, 101.0 + a2a.CARD_KEPT_S):
+        for now[0] in (
+            100.0,
+            100.0 + a2a_card.CARD_KEPT_S - 1,
+            100.0 + a2a_card.CARD_KEPT_S,
+            101.0 + a2a_card.CARD_KEPT_S,
+        ):
             assert await adapter.probe(OWN) == Absent(None)
 
     with wire.Server(agent) as server:
@@ -272,3 +277,18 @@ def test_a_card_may_stand_elsewhere_below_the_url() -> None:
     with wire.Server(agent) as server:
         assert on(server.url, {"card": "/cards/1?of=x"}, both)[0] == Absent(None)
         assert server.whole[0].startswith(b"GET /cards/1?of=x HTTP")
+
+
+def test_a_card_that_takes_too_long_is_no_message_that_was_sent() -> None:
+    """Nobody can be asked about a lost answer, so what never left must be told as such."""
+    with wire.Server(wire.is_silent) as server:
+        policy = Policy(retention_ms=1_000, submit_timeout_ms=400, probe_timeout_ms=400)
+        answer = asyncio.run(
+            _submitted(AgentConfig("demo", "a2a", server.url, options={"lists": False}, policy=policy))
+        )
+    assert answer == NotSent("the agent card cannot be read: no answer within 0.2 s")
+
+
+async def _submitted(agent: AgentConfig) -> Any:
+    async with http.open_client() as client:
+        return await A2AAdapter.configure(agent, client).submit(OWN, lambda handle: None)

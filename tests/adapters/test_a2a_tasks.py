@@ -307,3 +307,27 @@ def test_no_two_calls_give_their_answers_the_same_name() -> None:
         for response in ("r", "s")
     }
     assert len(names) == 8
+
+
+@pytest.mark.parametrize("context", ["", None])
+@every_new
+def test_a_task_that_names_no_thread_is_the_calls_if_it_shows_its_message(given: dict[str, Any], context: Any) -> None:
+    """Each such list once led to the message being sent again."""
+    assert search(listed(given, mine(context=context)), given) == Present(Phase.RUNNING, "t-7")
+    assert search(listed(given, mine(context=context)), given, SHARED) == Present(Phase.RUNNING, "t-7")
+    strangers = mine(context=context, marker="call-0")
+    assert search(listed(given, strangers), given) == Absent(None)
+
+
+@every_new
+def test_the_task_of_a_server_that_does_not_filter_is_nobodys(given: dict[str, Any]) -> None:
+    assert search(listed(given, mine(context="elsewhere", marker="call-0")), given) == Absent(None)
+    shown = task("completed", contextId="elsewhere", history=[message("call-0", mine=True)])
+    found = against(told(given, shown), given, lambda adapter: adapter.probe(KNOWN))
+    assert found == Unknown("the answer is about another task")
+
+
+@every_new
+def test_a_number_of_tasks_may_be_written_as_a_text(given: dict[str, Any]) -> None:
+    page = {"tasks": [], "pageSize": 100, "nextPageToken": "", "totalSize": "1"}
+    assert isinstance(search(told(given, page), given), Unknown)

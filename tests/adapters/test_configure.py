@@ -45,6 +45,8 @@ WRONG = [
     ({"url": "http://h/#f"}, "agents.demo.url: must not have a query"),
     ({"token_env": "REATTACH_TEST_NONE"}, "agents.demo.token_env: the environment variable REATTACH_TEST_NONE is not"),
     ({"token_env": "REATTACH_TEST_BAD"}, "agents.demo.token_env: the value of REATTACH_TEST_BAD is not a token"),
+    ({"token_env": SECRET}, "agents.demo.token_env: no environment variable of this name; name one"),
+    ({"url": "http://h:"}, "agents.demo.url: must be an absolute"),
     ({"options": {"markr": "x"}}, "agents.demo.options.markr: no such option"),
     ({"options": {"marker": 3}}, "agents.demo.options.marker"),
     ({"options": {"marker": "a..b"}}, "agents.demo.options.marker"),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -114,6 +115,35 @@ def test_a_run_that_asked_again_at_once_has_no_checkpoint_of_its_own() -> None:
     assert found == Present(
         Phase.AWAITING_INPUT, LATER, question_id=LATER, question=b'[{"id":"j","value":"and then?"}]'
     )
+
+
+def test_a_run_or_a_checkpoint_of_another_is_not_the_calls() -> None:
+    assert isinstance(probe(a_run("success", call="call-2"), snapshot(1), inv=KNOWN), Unknown)
+    # One without a marker may have been adopted by an operator.
+    assert probe(a_run("running"), inv=KNOWN) == Present(Phase.RUNNING, RUN)
+    later = [{**snapshot("LATER")[0], "metadata": {"run_id": LATER}}]
+    assert isinstance(probe(a_run("success", call="call-1"), later, inv=KNOWN), Unknown)
+    own = [{**snapshot("mine")[0], "metadata": {"run_id": RUN}}]
+    assert probe(a_run("success", call="call-1"), own, inv=KNOWN) == Present(Phase.COMPLETED, RUN, b'"mine"')
+
+
+def test_the_reason_of_a_failure_is_read_again_when_it_could_not_be_read() -> None:
+    replies = [a_run("error", call="call-1"), wire.reply(b"", "500 Oops")]
+    assert isinstance(probe(*replies, inv=KNOWN), Unknown)
+
+
+def test_a_server_that_has_lost_the_fence_proves_no_absence() -> None:
+    fenced = replace(OWN, tenure=replace(OWN.tenure, fenced=True))
+    assert isinstance(probe([], inv=fenced), Unknown)
+    assert isinstance(probe(NO_THREAD, inv=fenced), Unknown)
+    assert probe([a_run("pending", fence="call-1")], inv=fenced) == Absent(None)
+
+
+def test_what_the_server_says_of_a_refusal_is_passed_on() -> None:
+    said = body({"detail": "Invalid assistant: 'nobody'"}, "422 Unprocessable Entity")
+    answer, _ = against([MADE, said], lambda adapter: adapter.submit(OWN, ignore))
+    assert isinstance(answer, Refused) and answer.failure.message == "HTTP 422: Invalid assistant: 'nobody'"
+    assert fence(said)[0] == Unknown("HTTP 422 to the fence: Invalid assistant: 'nobody'")
 
 
 def test_a_run_whose_checkpoints_are_gone_is_told_as_such() -> None:

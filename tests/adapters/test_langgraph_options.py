@@ -28,6 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"assistant": "a", "threads": "shared", "fence": False}, "fence: only threads of one call"),
     ({"assistant": "a", "fence": "yes"}, "fence: must be true or false"),
     ({"assistant": "a", "result": "a..b"}, "result: must be a path"),
+    ({"assistant": "a", "result": "messages[-1].content"}, "result: must be a path"),
     ({"assistant": "a", "stream_modes": "values"}, "stream_modes: must be a list"),
     ({"assistant": "a", "stream_modes": ["nope"]}, "stream_modes: must be a list"),
     ({"assistant": "a", "stream_modes": []}, "stream_modes: must be a list"),

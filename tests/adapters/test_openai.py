@@ -165,10 +165,18 @@ class TestSubmit:
         assert f"HTTP {code}" in failure.message and failure.message.endswith("(context_length_exceeded)")
         assert "secret words" not in failure.message
 
-    @pytest.mark.parametrize("code", [408, 409, 425, 429, 499, 500, 502, 503, 504, 529, 300, 301, 302, 303])
+    @pytest.mark.parametrize("code", [408, 409, 425, 499, 500, 502, 503, 504, 529, 300, 301, 302, 303])
     def test_all_else_is_unresolved(self, code: int) -> None:
         answer, learned = submit_to(body({"error": {"code": "x"}}, f"{code} Hm"))
         assert isinstance(answer, Unresolved) and str(code) in answer.cause and learned == []
+
+    def test_429_is_a_refusal_in_the_words_of_the_api_only(self) -> None:
+        answer, _ = submit_to(body({"error": {"message": "m", "code": "insufficient_quota"}}, "429 Slow"))
+        assert isinstance(answer, Refused) and answer.failure.retryable
+        assert answer.failure.message.endswith("(insufficient_quota)")
+        assert isinstance(submit_to(body({"detail": "slow down"}, "429 Slow"))[0], Unresolved)
+        unresolved, _ = submit_to(body({"error": {"code": "server_error"}}, "500 Oops"))
+        assert isinstance(unresolved, Unresolved) and unresolved.cause.endswith("(server_error)")
 
     def test_429_with_retry_after_is_refused_for_now(self) -> None:
         error = {"error": {"message": "m", "code": "rate_limit_exceeded"}}

@@ -21,7 +21,7 @@ from reattach.models.answers import (
     Unknown,
     Unresolved,
 )
-from reattach.models.effects import Count, Notify, Report, Watch
+from reattach.models.effects import Count, Effect, Notify, Report, Watch
 from reattach.models.events import (
     AdoptOrdered,
     CancelAnswered,
@@ -43,6 +43,7 @@ from tests.fsm.making import (
     FENCED,
     MARKER,
     OPENED,
+    POLICY,
     QUIET,
     blind,
     env,
@@ -65,6 +66,13 @@ OVER = OPENED + 3_600_000
 
 def awake(inv: Invocation, of: object = None) -> Step:
     return step(inv, TimeReached(), env(inv.wake_at_ms, of=of))  # type: ignore[arg-type]
+
+
+def ended_and_paused(call: Invocation, now_ms: int = QUIET) -> tuple[Invocation, tuple[Effect, ...]]:
+    """The stream ends, and a probe finds the run going on: what is ordered then."""
+    asked = step(call, WatchEnded(ident(call), "cut"), env(now_ms)).invocation
+    found = probed(asked, present(), env(now_ms))
+    return found.invocation, found.effects
 
 
 def fetching() -> Invocation:
@@ -95,10 +103,22 @@ class TestStreams:
     def test_a_cursor_is_where_the_next_watch_starts(self) -> None:
         call = watching().invocation
         call = step(call, Progressed(ident(call), (Progress(b"1", "c1"),)), env()).invocation
-        asked = step(call, WatchEnded(ident(call), "cut"), env()).invocation
-        (watch,) = probed(asked, present(), env()).effects
+        call, _ = ended_and_paused(call)
+        (watch,) = probed(awake(call).invocation, present(), env(call.wake_at_ms)).effects
         assert isinstance(watch, Watch)
         assert watch.cursor == "c1"
+
+    def test_a_server_that_ends_every_stream_after_an_event_is_not_asked_in_a_hot_loop(self) -> None:
+        call, now = watching().invocation, QUIET
+        for number in range(40):
+            call = step(call, Progressed(ident(call), (Progress(b"1", f"c{number}"),)), env(now)).invocation
+            call, effects = ended_and_paused(call, now)
+            assert effects == ()
+            assert call.wake_at_ms - now >= POLICY.backoff_ms
+            now = call.wake_at_ms
+            call = probed(awake(call).invocation, present(), env(now)).invocation
+        # The older the run, the longer the pause, up to the interval of a poll.
+        assert now - QUIET > 20_000
 
     def test_an_empty_batch_changes_nothing_that_is_seen(self) -> None:
         call = watching().invocation
@@ -109,12 +129,14 @@ class TestStreams:
         assert names(step(call, WatchEnded(ident(call), "end"), env()).effects) == ["Probe"]
 
     def test_a_stream_that_only_ends_gives_way_to_polling(self) -> None:
-        call = watching().invocation
-        for _ in range(3):
-            asked = step(call, WatchEnded(ident(call), "end"), env()).invocation
-            call = probed(asked, present(), env()).invocation
-        assert call.streams == 3
-        assert call.wake_at_ms <= QUIET + 1_000
+        call, opened = watching().invocation, 1
+        for _ in range(6):
+            if call.leaf is Leaf.RU_WATCHING and call.streams % 2 == 0 and opened <= 3:
+                call, _ = ended_and_paused(call)
+            asked = step(call, TimeReached(), env(call.wake_at_ms)).invocation
+            again = probed(asked, present(), env(call.wake_at_ms))
+            call, opened = again.invocation, opened + names(again.effects).count("Watch")
+        assert opened == 3
         assert names(awake(call).effects) == ["Probe"]
 
     def test_without_streams_the_run_is_polled_less_and_less(self) -> None:
