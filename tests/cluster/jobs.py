@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reattach.runtime.run.checkpoints import latest
 from tests.cluster.cluster import Cluster
-from tests.e2e.harness import World, until
+from tests.e2e.harness import World, assert_each_once, until
 
 # As long as a worker is cut off before its task is given to another one, and some more.
 OVERLAP_MS: Final = 4_000
@@ -79,3 +79,10 @@ def job(folder: Path, cluster: Cluster, **settings: Any) -> Iterator[ClusterJob]
         yield made
     finally:
         made.close()
+
+
+def assert_sent_once(made: World) -> None:
+    """Besides `assert_each_once`: nothing was sent twice either, not even what the remote recognised as known."""
+    assert_each_once(made)
+    sent = made.seen()
+    assert sent.posts == len(made.expected), {name: one.posted_ms for name, one in sent.by_id.items() if one.posts > 1}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.soak import CALLS_PER_S, soak
 
-pytestmark = [pytest.mark.flink, pytest.mark.slow]
+pytestmark = [pytest.mark.flink, pytest.mark.slow, pytest.mark.release]
 
 
 def test_a_minute_of_kills_under_load(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster, go_on, stop
-from tests.cluster.jobs import ClusterJob, job
-from tests.e2e.harness import assert_each_once
+from tests.cluster.jobs import ClusterJob, assert_sent_once, job
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 CALLS = 60
@@ -26,7 +25,7 @@ def test_another_taskmanager_takes_over_from_one_that_is_killed(tmp_path: Path, 
         half_way(made)
         shared.worker_of(made.id, subtask=1).kill()
         made.until_done()
-        assert_each_once(made)
+        assert_sent_once(made)
         assert shared.failures(made.id), "the job was never disturbed"
 
 
@@ -41,7 +40,7 @@ def test_a_taskmanager_that_is_started_again_takes_over(tmp_path: Path, shared: 
         made.until(lambda: shared.registered() == 1, "the loss noticed")
         shared.start_workers(1)
         made.until_done()
-        assert_each_once(made)
+        assert_sent_once(made)
 
 
 def test_a_taskmanager_that_was_given_up_and_comes_back_sends_nothing(tmp_path: Path, shared: Cluster) -> None:
@@ -62,5 +61,5 @@ def test_a_taskmanager_that_was_given_up_and_comes_back_sends_nothing(tmp_path: 
         finally:
             go_on(zombie)
         made.until_done()
-        assert_each_once(made)
+        assert_sent_once(made)
         assert zombie.child.poll() is None, "it lived on"
