@@ -36,7 +36,7 @@ from reattach.models.events import (
 )
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf, Status
-from reattach.models.outcomes import Failure, FailureCode, RemoteFate
+from reattach.models.outcomes import Failure, FailureCode, NoticeKind, RemoteFate
 from reattach.models.policy import CancelKind, Capabilities, StreamKind
 from tests.fsm.making import (
     BLIND,
@@ -383,3 +383,15 @@ def test_a_restored_run_is_asked_about_at_once() -> None:
     result = step(watching().invocation, Restored(), reborn)
     assert names(result.effects) == ["Probe"]
     assert result.invocation.attempts == 1
+
+
+def test_a_remote_that_brings_nothing_is_told_of_now_and_then() -> None:
+    """A wrong URL was silent until the deadline."""
+    call, now, told = started(env()).invocation, QUIET, []
+    for _ in range(60):
+        result = probed(call, Unknown("connection refused"), env(now))
+        told += [effect.notice for effect in result.effects if isinstance(effect, Notify)]
+        now = result.invocation.wake_at_ms
+        call = step(result.invocation, TimeReached(), env(now)).invocation
+    assert [notice.kind for notice in told] == [NoticeKind.UNANSWERED] * 2
+    assert told[0].message == "5 requests in a row brought nothing: connection refused"
