@@ -13,6 +13,8 @@ PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
 	2>/dev/null && { echo "$$name"; break; }; done)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.reattach-installed
+# Tests run in so many processes: one takes all that starts Flink, in turn, and the others the rest.
+WORKERS ?= 2
 # Servers of other people, each with what it needs in an environment of its own: tests/servers.
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
@@ -60,7 +62,7 @@ $(KAFKA_JARS)/.reattach-fetched: tests/kafka/jars.txt tests/kafka/fetch.py | $(B
 	@touch $@
 
 test: install servers kafka lint ## Run every check: ruff, mypy, and all tests with real processes.
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
 test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
 	$(BIN)/python -m pytest $(ARGS)
