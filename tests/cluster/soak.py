@@ -19,6 +19,7 @@ import argparse
 import json
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -94,10 +95,8 @@ class Soak:
         self.cluster.start_workers(1)
         self.kills += 1
         self.rss_mb.append(_rss_mb(self.cluster.workers[0]))
-        state = self.cluster.state(self.job.id)
-        _say(
-            f"kill {self.kills}: {victim.log.stem}; {self.outbox.lines} outcomes so far; {state}; {self.rss_mb[-1]} MB"
-        )
+        self.outbox.scan()
+        _say(f"kill {self.kills}: {self.outbox.calls} of {len(self.job.expected)} calls done; {self.rss_mb[-1]} MB")
 
     def _all_done(self) -> bool:
         time.sleep(1.0)
@@ -129,6 +128,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    # So that the cluster's processes are ended with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="reattach-soak-") as folder:
         counted = soak(Path(folder), given.seconds, given.seed)
     print(json.dumps(counted), flush=True)
