@@ -19,7 +19,8 @@ from tests.servers.job import RealWorld
 from tests.servers.running import Running, langgraph
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
-POLICY = {"submit_timeout_ms": 5_000, "admission_ms": 1_000}
+# A POST that is held back is neither given up before the kill, nor late when it lands, however slow the machine is.
+POLICY = {"submit_timeout_ms": 20_000, "admission_ms": 1_000}
 
 
 class Controlled(RealWorld):
@@ -151,7 +152,9 @@ def test_killed_after_an_answer_was_read_and_before_its_effect(make: Make, lands
     made.finish()
     answered_once(made, proxy)
     answers = [one for one in proxy.exchanges if is_answer(one)]
-    assert len(answers) == (1 if lands else 2)
+    print([one.statuses for one in answers])
+    assert len([one for one in answers if 200 in one.statuses]) == 1
+    assert lands == (200 in answers[0].statuses)
 
 
 def test_the_same_orders_delivered_again_do_nothing_again(make: Make) -> None:
