@@ -31,6 +31,7 @@ class Dispatch:
         adapters: by agent; filled before the first order.
         concurrency_max, streams_max: of all agents together.
         tell: takes each fact with its order's key.
+        awake: whether this process may still send: see `runtime.pulse`.
 
     Attributes:
         closed: nothing is begun any more; may be set from any thread.
@@ -45,7 +46,9 @@ class Dispatch:
         concurrency_max: int,
         streams_max: int,
         tell: Callable[[str, Answered], None],
+        awake: Callable[[], bool],
     ) -> None:
+        self._awake = awake
         self._agents = agents
         self._adapters = adapters
         self._concurrency_max = concurrency_max
@@ -168,6 +171,9 @@ class Dispatch:
         assert not isinstance(effect, Hold)
         if isinstance(effect, Submit | Respond) and _too_late(run.order.until, effect.not_after_ms):
             self._tell(key, not_sent(effect, LATE))
+            return
+        if isinstance(effect, Submit | Respond) and not self._awake():
+            self._tell(key, not_sent(effect, "this process stood still, and another may have taken its place"))
             return
         SIGHT.set(run.sight)
         policy, adapter = self._agents[run.lane.name].policy, self._adapters[run.lane.name]

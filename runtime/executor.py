@@ -30,6 +30,7 @@ from reattach.models.events import Answered, Progressed
 from reattach.models.invocation import Invocation
 from reattach.runtime.dispatch import Dispatch
 from reattach.runtime.holds import JobManager, Lookout
+from reattach.runtime.pulse import Pulse
 from reattach.runtime.queues import Order, until_s
 from reattach.runtime.witness import witnessed
 
@@ -75,8 +76,15 @@ class Executor:
         self._progress_told = 0
         self._progress_taken = 0
         self._adapters: dict[str, Adapter] = {}
+        overlaps = [agent.policy.overlap_ms for agent in self._agents.values() if agent.policy.overlap_ms]
+        self._pulse = Pulse(min(overlaps, default=0))
         self._dispatch = Dispatch(
-            self._agents, self._adapters, concurrency_max=concurrency_max, streams_max=streams_max, tell=self._tell
+            self._agents,
+            self._adapters,
+            concurrency_max=concurrency_max,
+            streams_max=streams_max,
+            tell=self._tell,
+            awake=lambda: self._pulse.awake,
         )
         self._lookout: Lookout | None = None
         self._loop = _new_loop()
@@ -137,6 +145,11 @@ class Executor:
         return self._dispatch.down
 
     @property
+    def awake(self) -> bool:
+        """This process has not stood still for so long that another may have taken its place."""
+        return self._pulse.awake
+
+    @property
     def unheard_s(self) -> float:
         """For how long calls have been held without an answer from the job manager."""
         return 0.0 if self._lookout is None else self._lookout.unheard_s
@@ -185,6 +198,12 @@ class Executor:
         if self._job_manager is not None:
             await self._job_manager.open(self._client)
             self._lookout = Lookout(self._job_manager, self._client, self._tell)
+        if self._pulse.limit_s:
+            self._beat()
+
+    def _beat(self) -> None:
+        self._pulse.beat()
+        self._loop.call_later(self._pulse.every_s, self._beat)
 
     def _end(self) -> None:
         self._shutting = self._loop.create_task(self._shut())

@@ -33,15 +33,16 @@ from reattach.adapters.contract import AgentConfig
 from reattach.fsm.backoff import scatter
 from reattach.models.codec import encode_entry
 from reattach.models.control import Order
-from reattach.models.errors import ConfigError, InvalidRequest
+from reattach.models.errors import ConfigError, InvalidRequest, ReattachError
 from reattach.models.events import Ordered, Requested, Restored, ThreadEvent, TimeReached
 from reattach.models.identity import request_key
-from reattach.models.request import Request, parse_request
+from reattach.models.request import Request
 from reattach.runtime import incarnations, records
 from reattach.runtime.clock import SteadyClock
 from reattach.runtime.config import check_agents
 from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
+from reattach.runtime.flink.inputs import read_request
 from reattach.runtime.flink.jobmanager import FlinkJobManager
 from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
 from reattach.runtime.flink.metrics import Metrics
@@ -65,6 +66,10 @@ REMEMBERED_MS: Final = 10 * 60_000
 UNHEARD_S: Final = 30.0
 
 Output = Any
+
+
+class StoodStill(ReattachError):
+    """This incarnation may have been replaced without knowing it."""
 
 
 class Host:
@@ -143,10 +148,9 @@ class Host:
         Raises:
             ConfigError: the stream is not keyed by `request_key_of`.
         """
+        self._check_awake()
         mine = context.get_current_key()
-        request = value if isinstance(value, Request) else self._parse(value)
-        if isinstance(request, Request) and not self._driver.knows(request.agent):
-            request = f"agent: no agent named {request.agent!r} is configured (known: {', '.join(self._agents)})"
+        request = read_request(value, self._agents)
         if isinstance(request, Request):
             if key_of(*request_key(request)) != mine:
                 raise ConfigError(
@@ -166,6 +170,7 @@ class Host:
         Raises:
             ConfigError: the stream is not keyed by `order_key_of`.
         """
+        self._check_awake()
         mine = context.get_current_key()
         try:
             order = read_order(value, {name: agent.policy.message_bytes_max for name, agent in self._agents.items()})
@@ -182,6 +187,7 @@ class Host:
 
     def on_timer(self, timestamp: int, context: Any) -> Iterator[Output]:
         """Serve the pump, or the key whose timer this is."""
+        self._check_awake()
         mine = context.get_current_key()
         if mine == self._pump_key:
             if self._pump_at and timestamp >= self._pump_at:
@@ -192,6 +198,18 @@ class Host:
             if mine not in self._foreign:
                 yield from self._apply(mine, TimeReached())
         self._arm(mine)
+
+    def _check_awake(self) -> None:
+        """Refuse to go on as an incarnation that may have been replaced.
+
+        Raises:
+            StoodStill: the task is to start anew.
+        """
+        if not self._executor.awake:
+            raise StoodStill(
+                "this process stood still for longer than half of overlap_ms, and another task may have taken its "
+                "place: it starts anew"
+            )
 
     def close(self) -> None:
         """End this incarnation's sends. Flink's thread mode does not call it; users may."""
@@ -223,19 +241,6 @@ class Host:
                 "put it back until they have ended"
             )
         return scatter(key, self._agents[name].policy.recovery_spread_ms)
-
-    def _parse(self, line: object) -> Request | str:
-        if not isinstance(line, str | bytes):
-            return f"neither a line of JSON nor a Request: {type(line).__name__}"
-        try:
-            most = max(agent.policy.message_bytes_max for agent in self._agents.values())
-            request = parse_request(line, message_bytes_max=most)
-            agent = self._agents.get(request.agent)
-            if agent is not None and len(request.message) > agent.policy.message_bytes_max:
-                return f"message: {len(request.message)} bytes, the limit is {agent.policy.message_bytes_max}"
-        except InvalidRequest as error:
-            return str(error)
-        return request
 
     def _pump(self) -> Iterator[Output]:
         self._metrics.pumped(time.time_ns() // 1_000_000 - self._pump_at)

@@ -161,8 +161,8 @@ _PAGE: Final = """\
 
 What a host counts, below the group `{group}` of its operator, in each subtask: any of Flink's reporters shows it, for
 Prometheus as `flink_taskmanager_job_task_operator_{group}_<name>`. This page is drawn from `runtime/flink/metrics.py`
-(`make diagram`). [deploy/grafana.json](../deploy/grafana.json) is a dashboard over them for Grafana and Prometheus; it is
-checked against these names, and was not tried in a Grafana.
+(`make diagram`). [deploy/grafana.json](../deploy/grafana.json) is a dashboard over them for Grafana and Prometheus; it
+is checked against these names, and was not tried in a Grafana.
 
 A *level* goes up and down; it is a counter of Flink's, so show it as it is and never as a rate. After a restart it
 begins with nothing, until each restored call has been taken over. A *histogram* keeps the latest {window} values, in

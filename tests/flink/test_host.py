@@ -21,8 +21,9 @@ from reattach.models.request import Request
 from reattach.runtime.clock import SteadyClock
 from reattach.runtime.flink import host as host_module
 from reattach.runtime.flink.function import UNREADABLE, ReattachFunction, request_key_of
-from reattach.runtime.flink.host import JOURNAL, NOTICES, REJECTS, Host
+from reattach.runtime.flink.host import JOURNAL, NOTICES, REJECTS, Host, StoodStill
 from reattach.runtime.flink.keys import key_of
+from reattach.runtime.pulse import Pulse
 from tests.flink.stage import Stage
 from tests.runtime.scripted import Script, ScriptedAdapter, config
 
@@ -346,6 +347,17 @@ class TestTheHostItself:
         agents["agent"].options["script"] = None  # type: ignore[index]
         function = cloudpickle.loads(cloudpickle.dumps(ReattachFunction(agents, concurrency_max=7)))
         assert function._host._agents == agents
+
+    def test_a_host_that_stood_still_starts_anew(self, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+        stage = Stage(Host({"agent": config(remote, **{**QUICK, "overlap_ms": 60_000})}))
+        stage.send(key("a"), line("a"))
+        later = time.monotonic() + 31, time.time() + 31
+        monkeypatch.setattr(Pulse, "_now", staticmethod(lambda: later))
+        with pytest.raises(StoodStill, match="it starts anew"):
+            stage.fire(2**60)
+        with pytest.raises(StoodStill):
+            stage.send(key("b"), line("b"))
+        stage.host.close()
 
     def test_a_host_that_is_dropped_ends_its_loop(self, make: Any, remote: Remote) -> None:
         """A cancelled job closes nothing: Python only loses sight of it."""
