@@ -17,6 +17,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
+# Before xdist, which reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run what starts Flink last; with xdist first and on one worker, so that jobs never compete with each other.
 
