@@ -62,7 +62,7 @@ $(KAFKA_JARS)/.reattach-fetched: tests/kafka/jars.txt tests/kafka/fetch.py | $(B
 	@touch $@
 
 test: install servers kafka lint ## Run every check: ruff, mypy, and all tests with real processes.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
 test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
 	$(BIN)/python -m pytest $(ARGS)

@@ -1,12 +1,15 @@
 """What every test has in common: seeds that are printed, and one of the harness's profiles for Hypothesis."""
 
 import os
+from typing import Any
 
 import pytest
 
 from reattach.runtime.testing.profiles import load_profile
 
 PROFILE = load_profile()
+# Folders of tests that start jobs.
+WITH_FLINK = frozenset({"cli", "cluster", "e2e", "examples", "flink", "kafka"})
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -17,18 +20,22 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
-# Before xdist, which reads the groups in the same hook.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run what starts Flink last; with xdist first and on one worker, so that jobs never compete with each other.
+    """Run what starts Flink last, and with several workers first: one of them has its hands full with it."""
+    items.sort(key=lambda item: item.get_closest_marker("flink") is not None, reverse=hasattr(config, "workerinput"))
 
-    The other files stay whole, since a file may share a server.
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep jobs from competing with each other: all folders that start some are one worker's.
+
+    Every other file stays whole, as it may share a server. The controller knows no markers, hence the folders.
     """
-    shared = hasattr(config, "workerinput")
-    items.sort(key=_flink, reverse=shared)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("flink" if _flink(item) else str(item.path)))
+    from xdist.scheduler import LoadScopeScheduling
 
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return "flink" if path.split("/")[1] in WITH_FLINK else path
 
-def _flink(item: pytest.Item) -> bool:
-    return item.get_closest_marker("flink") is not None
+    return ByFile(config, log)
