@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Final, Self
 import httpx
 
 from reattach.adapters import http
-from reattach.adapters.body import MISSING, event_json, read_object
+from reattach.adapters.body import MISSING, event_json, read_object, read_value
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.langgraph_api import NO_THREAD, Api
@@ -173,7 +173,8 @@ class LangGraphAdapter:
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)
         if answer.status == 200:
-            ours = isinstance(read_object(answer), dict)
+            # The server answers with nothing else, and a gateway's page is not that.
+            ours = read_value(answer) in ({}, None)
             return Confirmed() if ours else Unknown("HTTP 200, but not the server's own")
         # A 404 is said of a run that has ended as of one that never was: a probe can tell.
         return Taken() if answer.status in (202, 404) else Unknown(f"HTTP {answer.status}")
