@@ -279,7 +279,7 @@ def test_what_is_executed_again_later_is_found_at_the_end(threads: Target) -> No
 def test_a_200_that_a_gateway_gave_is_found(threads: Target) -> None:
     strict = replace(threads, believes_2xx=False)
     with rigged(strict) as rig, pytest.raises(pytest.fail.Exception, match="the server knows nothing of the request"):
-        Kit().test_a_200_that_the_server_never_gave_accepts_nothing(rig, "a page in HTML")
+        Kit().test_a_200_that_the_server_never_gave_accepts_nothing(rig, "a lone surrogate")
 
 
 def test_a_target_that_names_the_wrong_requests_is_told_so(threads: Target) -> None:
