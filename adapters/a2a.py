@@ -39,7 +39,7 @@ from reattach.adapters.a2a_wire import NOT_CANCELABLE, NOT_FOUND, REFUSED, Answe
 from reattach.adapters.body import LIST_BYTES_MAX, to_json
 from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
-from reattach.adapters.verdict import refused, turned_down
+from reattach.adapters.verdict import fetched, no_status, refused, turned_down
 from reattach.models.answers import (
     Absent,
     CancelAnswer,
@@ -53,7 +53,6 @@ from reattach.models.answers import (
     Present,
     ProbeAnswer,
     Progress,
-    Result,
     SubmitAnswer,
     Taken,
     Unknown,
@@ -165,12 +164,7 @@ class A2AAdapter:
     async def fetch(self, inv: Invocation) -> FetchAnswer:
         if inv.handle.startswith(MESSAGE):
             return Gone(ONLY_A_MESSAGE)
-        match await self._ask(inv):
-            case Present(phase=Phase.COMPLETED, result=bytes(value)):
-                return Result(value)
-            case Unknown() as unknown:
-                return unknown
-        return NotReady()
+        return fetched(await self._ask(inv), without=NotReady())
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
         if inv.handle.startswith(MESSAGE):
@@ -256,11 +250,8 @@ class A2AAdapter:
             return NotSent(found.cause)
         wire = Wire(self._client, self._endpoint, found)
         reply = await wire.send(message, self._bytes_max)
-        match reply:
-            case http.Unsent(cause):
-                return NotSent(cause)
-            case http.Lost(cause):
-                return Unresolved(cause)
+        if not isinstance(reply, http.Reply):
+            return no_status(reply)
         answer = wire.answer(reply, sent=True)
         match answer:
             case Fault(code=code, text=text):

@@ -228,10 +228,7 @@ class Wire:
         return self._at.url.rstrip("/") + tenant + path
 
     def _headers(self, accept: str = "application/json") -> dict[str, str]:
-        # A stored "no such task" of some cache on the way would permit a second POST.
-        headers = self._endpoint.headers(
-            Content_Type="application/json", Accept=accept, Cache_Control="no-cache, no-store"
-        )
+        headers = self._endpoint.fresh(Content_Type="application/json", Accept=accept)
         # Without it an agent takes what it is sent for 0.3.
         return headers if self._at.old else {**headers, "A2A-Version": "1.0"}
 

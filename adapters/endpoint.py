@@ -79,6 +79,10 @@ class Endpoint:
     def headers(self, **more: str) -> dict[str, str]:
         return {**self._headers, **{name.replace("_", "-"): value for name, value in more.items()}}
 
+    def fresh(self, **more: str) -> dict[str, str]:
+        """Headers of a request that must reach the remote: a stored "no such run" would permit a second POST."""
+        return self.headers(**{"Accept": "application/json", "Cache_Control": "no-cache, no-store", **more})
+
     def clean(self, text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
         """Make one printable line without the token of what a remote has said."""
         if self._token:

@@ -38,7 +38,7 @@ from reattach.adapters.http_job_checks import OWN, read_options
 from reattach.adapters.http_job_list import search
 from reattach.adapters.http_job_options import Options
 from reattach.adapters.sse import follow
-from reattach.adapters.verdict import refused, turned_down
+from reattach.adapters.verdict import fetched, no_status, refused, turned_down
 from reattach.adapters.words import handle_of
 from reattach.models.answers import (
     Absent,
@@ -48,14 +48,12 @@ from reattach.models.answers import (
     FenceAnswer,
     FetchAnswer,
     Gone,
-    NotReady,
     NotSent,
     Occupied,
     Phase,
     Present,
     ProbeAnswer,
     Progress,
-    Result,
     SubmitAnswer,
     Taken,
     Unknown,
@@ -157,12 +155,7 @@ class HttpJobAdapter:
         answer = await http.send_once(
             self._client, url, headers, body, REPLY_BYTES_MAX, method=options.submit_method, on_head=on_head
         )
-        match answer:
-            case http.Unsent(cause):
-                return NotSent(cause)
-            case http.Lost(cause):
-                return Unresolved(cause)
-        return self._submitted(inv, answer, early)
+        return self._submitted(inv, answer, early) if isinstance(answer, http.Reply) else no_status(answer)
 
     async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
         try:
@@ -183,14 +176,7 @@ class HttpJobAdapter:
         if "result" in self._options.urls:
             answer = await self._read("result", inv, inv.handle, self._bytes_max)
             return answer if isinstance(answer, Unknown) else judge_result(answer, self._options)
-        match await self.probe(inv):
-            case Present(phase=Phase.COMPLETED, result=bytes(value)):
-                return Result(value)
-            case Present(phase=Phase.COMPLETED):
-                return Gone("the job is shown without its result")
-            case Unknown() as unknown:
-                return unknown
-        return NotReady()
+        return fetched(await self.probe(inv), without=Gone("the job is shown without its result"))
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
         if "cancel" not in self._options.urls:
@@ -247,9 +233,7 @@ class HttpJobAdapter:
             url = self._url(name, {**self._ids(inv, handle), "page": page})
         except ValueError:
             return Unknown("the job's handle is not known" if not handle else "an id of the call cannot be sent")
-        # A stored "no such job" of some cache on the way would permit a second POST.
-        headers = self._endpoint.headers(Accept="application/json", Cache_Control="no-cache, no-store")
-        answer = await http.read(self._client, url, headers, bytes_max)
+        answer = await http.read(self._client, url, self._endpoint.fresh(), bytes_max)
         return answer if isinstance(answer, http.Reply) else Unknown(answer.cause)
 
     async def _status(self, inv: Invocation, handle: str) -> ProbeAnswer:

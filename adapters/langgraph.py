@@ -49,7 +49,7 @@ from reattach.adapters.langgraph_runs import (
     run_id_of,
     runs_of,
 )
-from reattach.adapters.verdict import refused
+from reattach.adapters.verdict import fetched, refused
 from reattach.models.answers import (
     Absent,
     CancelAnswer,
@@ -58,13 +58,11 @@ from reattach.models.answers import (
     Fenced,
     FetchAnswer,
     Gone,
-    NotReady,
     Occupied,
     Phase,
     Present,
     ProbeAnswer,
     Progress,
-    Result,
     SubmitAnswer,
     Taken,
     Unknown,
@@ -153,14 +151,7 @@ class LangGraphAdapter:
                 yield Progress(data, run_id_of(event.id, self._endpoint))
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
-        match await self.probe(inv):
-            case Present(phase=Phase.COMPLETED, result=bytes(value)):
-                return Result(value)
-            case Present(phase=Phase.COMPLETED):
-                return Gone("the server shows no checkpoint of the run any more")
-            case Unknown() as unknown:
-                return unknown
-        return NotReady()
+        return fetched(await self.probe(inv), without=Gone("the server shows no checkpoint of the run any more"))
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
         handle = inv.handle

@@ -15,8 +15,8 @@ from reattach.adapters.contract import Learn
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.langgraph_runs import Run, read_run, read_runs, read_snapshot, run_id_of
 from reattach.adapters.sse import follow
-from reattach.adapters.verdict import refused, turned_down
-from reattach.models.answers import Accepted, NotSent, Occupied, Refused, SubmitAnswer, Unknown, Unresolved
+from reattach.adapters.verdict import no_status, refused, turned_down
+from reattach.models.answers import Accepted, Occupied, Refused, SubmitAnswer, Unknown, Unresolved
 
 REPLY_BYTES_MAX: Final = 1024 * 1024
 PAGE: Final = 100
@@ -42,10 +42,7 @@ class Api:
         return self._endpoint.url("threads", thread, *more)
 
     def _headers(self) -> dict[str, str]:
-        # A stored list of runs of some cache on the way would permit a second POST.
-        return self._endpoint.headers(
-            Content_Type="application/json", Accept="application/json", Cache_Control="no-cache, no-store"
-        )
+        return self._endpoint.fresh(Content_Type="application/json")
 
     async def make_thread(self, thread: str, if_exists: str) -> SubmitAnswer | None:
         """Make a thread.
@@ -59,11 +56,8 @@ class Api:
         body = json.dumps({"thread_id": thread, "if_exists": if_exists}).encode()
         url = self._endpoint.url("threads")
         answer = await http.send_once(self._client, url, self._headers(), body, REPLY_BYTES_MAX)
-        match answer:
-            case http.Unsent(cause):
-                return NotSent(cause)
-            case http.Lost(cause):
-                return Unresolved(cause)
+        if not isinstance(answer, http.Reply):
+            return no_status(answer)
         if answer.status == 409:
             return Occupied("HTTP 409: the thread of this attempt is there already")
         if not 200 <= answer.status < 300:
@@ -93,11 +87,8 @@ class Api:
                 learn(early)
 
         answer = await self.post_run(thread, parts, on_head)
-        match answer:
-            case http.Unsent(cause):
-                return NotSent(cause)
-            case http.Lost(cause):
-                return Unresolved(cause)
+        if not isinstance(answer, http.Reply):
+            return no_status(answer)
         if answer.status == 409:
             return Occupied("HTTP 409: a run is on this thread")
         if answer.status == 404:

@@ -42,20 +42,16 @@ from reattach.adapters.openai_responses_answers import (
 )
 from reattach.adapters.openai_responses_options import Options, body_of, marker_text, read_options
 from reattach.adapters.sse import EVENT_BYTES_MAX, EventTooLong, events, follow, is_event_stream
-from reattach.adapters.verdict import refused
+from reattach.adapters.verdict import fetched, no_status, refused
 from reattach.models.answers import (
     Accepted,
     CancelAnswer,
     FenceAnswer,
     FetchAnswer,
     NotReady,
-    NotSent,
-    Phase,
-    Present,
     ProbeAnswer,
     Progress,
     Refused,
-    Result,
     SubmitAnswer,
     Unknown,
     Unresolved,
@@ -124,12 +120,11 @@ class OpenAIResponsesAdapter:
         return cls(client, endpoint, options, result_bytes_max=config.policy.result_bytes_max)
 
     async def probe(self, inv: Invocation) -> ProbeAnswer:
-        headers = self._endpoint.headers(Accept="application/json", Cache_Control="no-cache, no-store")
         try:
             url = self._url(inv)
         except ValueError:
             return Unknown(_NO_HANDLE, True)
-        answer = await http.read(self._client, url, headers, self._bytes_max)
+        answer = await http.read(self._client, url, self._endpoint.fresh(), self._bytes_max)
         if not isinstance(answer, http.Reply):
             return Unknown(answer.cause)
         return judge(answer, inv.handle, marker_text(inv), self._endpoint)
@@ -140,11 +135,8 @@ class OpenAIResponsesAdapter:
         body = body_of(self._options, inv)
         # A context that is left ends the connection, whatever has not been read.
         async with http.open_stream(self._client, self._endpoint.url("responses"), headers, content=body) as response:
-            match response:
-                case http.Unsent(cause):
-                    return NotSent(cause)
-                case http.Lost(cause):
-                    return Unresolved(cause)
+            if not isinstance(response, httpx.Response):
+                return no_status(response)
             # What came is what counts: some clones stream nothing, some stream unasked.
             if is_event_stream(response):
                 named: str | Refused | Unresolved = await self._first(response, marker_text(inv))
@@ -180,12 +172,7 @@ class OpenAIResponsesAdapter:
                     return
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
-        match await self.probe(inv):
-            case Present(phase=Phase.COMPLETED, result=bytes(value)):
-                return Result(value)
-            case Unknown() as unknown:
-                return unknown
-        return NotReady()
+        return fetched(await self.probe(inv), without=NotReady())
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
         headers = self._endpoint.headers(Accept="application/json")

@@ -32,21 +32,17 @@ from reattach.adapters.contract import AgentConfig, Learn, Variant
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import follow
 from reattach.adapters.thread_status import Status, judge, parse_status
-from reattach.adapters.verdict import refused, turned_down
+from reattach.adapters.verdict import fetched, no_status, refused, turned_down
 from reattach.models.answers import (
     Accepted,
     CancelAnswer,
     FenceAnswer,
     FetchAnswer,
     Gone,
-    NotReady,
     NotSent,
     Occupied,
-    Phase,
-    Present,
     ProbeAnswer,
     Progress,
-    Result,
     SubmitAnswer,
     Unknown,
     Unresolved,
@@ -150,12 +146,7 @@ class ThreadAdapter:
         body = b'{"message":%b,"message_id":%b,"metadata":%b}' % (request.message, marker, request.metadata)
         headers = self._endpoint.headers(Content_Type="application/json", Accept="application/json")
         answer = await http.send_once(self._client, url, headers, body, SUBMIT_REPLY_BYTES_MAX)
-        match answer:
-            case http.Unsent(cause):
-                return NotSent(cause)
-            case http.Lost(cause):
-                return Unresolved(cause)
-        return self._submitted(inv, answer)
+        return self._submitted(inv, answer) if isinstance(answer, http.Reply) else no_status(answer)
 
     async def watch(self, inv: Invocation, cursor: str) -> AsyncGenerator[Progress]:
         try:
@@ -171,14 +162,7 @@ class ThreadAdapter:
                     yield Progress(event_json(event.data))
 
     async def fetch(self, inv: Invocation) -> FetchAnswer:
-        match await self.probe(inv):
-            case Present(phase=Phase.COMPLETED, result=bytes(value)):
-                return Result(value)
-            case Present(phase=Phase.COMPLETED):
-                return Gone("a later turn has taken the place of the result")
-            case Unknown() as unknown:
-                return unknown
-        return NotReady()
+        return fetched(await self.probe(inv), without=Gone("a later turn has taken the place of the result"))
 
     async def cancel(self, inv: Invocation) -> CancelAnswer:
         return Unknown("the thread protocol has no cancel", True)
@@ -198,9 +182,7 @@ class ThreadAdapter:
             url = self._url(inv)
         except ValueError as error:
             return Unknown(f"the thread's id cannot be sent: {type(error).__name__}", True)
-        # A stored "not_started" of some cache on the way would permit a second POST.
-        headers = self._endpoint.headers(Accept="application/json", Cache_Control="no-cache, no-store")
-        answer = await http.read(self._client, url, headers, self._bytes_max)
+        answer = await http.read(self._client, url, self._endpoint.fresh(), self._bytes_max)
         match answer:
             case http.Unsent(cause) | http.Lost(cause):
                 return Unknown(cause)

@@ -1,4 +1,4 @@
-"""What the status code of a POST's answer says about its fate, where a protocol does not say more.
+"""What an exchange says about a call, where a protocol does not say more: of a POST's fate, above all its status code.
 
 A redirect by 307 or 308 asks for the request again and so has not taken it; other redirects may
 follow an accepted POST and settle nothing. A 5xx comes from proxies too, after they have passed the
@@ -9,8 +9,19 @@ from typing import Final
 
 import httpx
 
-from reattach.adapters.http import Reply
-from reattach.models.answers import Refused, Unresolved
+from reattach.adapters.http import Lost, Reply, Unsent
+from reattach.models.answers import (
+    FetchAnswer,
+    NotReady,
+    NotSent,
+    Phase,
+    Present,
+    ProbeAnswer,
+    Refused,
+    Result,
+    Unknown,
+    Unresolved,
+)
 from reattach.models.outcomes import Failure, FailureCode, RemoteFate
 
 RETRY_AFTER_S_MAX: Final = 24 * 3600
@@ -27,6 +38,11 @@ _MEANING: Final = {
 }
 
 
+def no_status(answer: Unsent | Lost) -> NotSent | Unresolved:
+    """Judge a POST to which no status came back."""
+    return NotSent(answer.cause) if isinstance(answer, Unsent) else Unresolved(answer.cause)
+
+
 def turned_down(reply: Reply) -> Refused | Unresolved:
     """Judge an answer that is neither a 2xx nor a status with a meaning of its own in the protocol."""
     code = reply.status
@@ -41,6 +57,22 @@ def turned_down(reply: Reply) -> Refused | Unresolved:
 
 def refused(message: str, *, retryable: bool = False, pause_ms: int = 0) -> Refused:
     return Refused(Failure(FailureCode.REJECTED, message, RemoteFate.NONE, retryable), pause_ms)
+
+
+def fetched(probed: ProbeAnswer, *, without: FetchAnswer) -> FetchAnswer:
+    """Read the result from a probe, for protocols whose status holds it.
+
+    Args:
+        without: what a run is that has completed and is shown without its result.
+    """
+    match probed:
+        case Present(phase=Phase.COMPLETED, result=bytes(value)):
+            return Result(value)
+        case Present(phase=Phase.COMPLETED):
+            return without
+        case Unknown() as unknown:
+            return unknown
+    return NotReady()
 
 
 def _retry_after_ms(headers: httpx.Headers) -> int | None:
