@@ -104,6 +104,7 @@ class Host:
         self._rest_url = rest_url
         self._lineage = lineage
         self._agents = dict(agents)
+        self._limits = {name: agent.policy.message_bytes_max for name, agent in agents.items()}
         self._concurrency_max = concurrency_max
         self._streams_max = streams_max
         self._journal = journal
@@ -156,9 +157,7 @@ class Host:
                 raise ConfigError(
                     "the stream has other keys than reattach's: use key_by(request_key_of, Types.STRING())"
                 )
-            if mine in self._foreign:
-                yield from self._apply(mine, Restored())
-            yield from self._apply(mine, Requested(request))
+            yield from self._take(mine, Requested(request))
         else:
             self._metrics.rejected()
             yield REJECTS, records.reject_json(value, request)
@@ -173,16 +172,14 @@ class Host:
         self._check_awake()
         mine = context.get_current_key()
         try:
-            order = read_order(value, {name: agent.policy.message_bytes_max for name, agent in self._agents.items()})
+            order = read_order(value, self._limits)
         except InvalidRequest as error:
             self._metrics.rejected()
             yield REJECTS, records.reject_json(value, str(error))
         else:
             if key_of(order.agent, order.thread) != mine:
                 raise ConfigError("the orders have other keys than reattach's: use order_key_of as their key selector")
-            if mine in self._foreign:
-                yield from self._apply(mine, Restored())
-            yield from self._apply(mine, order.event)
+            yield from self._take(mine, order.event)
         self._arm(mine)
 
     def on_timer(self, timestamp: int, context: Any) -> Iterator[Output]:
@@ -290,6 +287,12 @@ class Host:
             "facts_waiting": self._executor.pending,
             "recoveries_waiting": len(self._foreign),
         }
+
+    def _take(self, key: str, event: ThreadEvent) -> Iterator[Output]:
+        """Apply what came in for the current key, which may wait to be taken over still."""
+        if key in self._foreign:
+            yield from self._apply(key, Restored())
+        yield from self._apply(key, event)
 
     def _apply(self, key: str, event: ThreadEvent) -> Iterator[Output]:
         """Apply one fact to the current key's thread: store, set the timer, order, and yield outputs."""
