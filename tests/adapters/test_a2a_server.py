@@ -27,12 +27,10 @@ from reattach.runtime.proxy.proxy import FaultProxy
 from tests.adapters import wire
 from tests.adapters.a2a_agents import on
 from tests.e2e.harness import until
-from tests.examples.host import Life, now_ms
-from tests.examples.test_http_job import POLICY
+from tests.examples.host import PATIENT, Life, after_crash, now_ms
 from tests.servers.running import Running, a2a, a2a_old, langgraph
 
 pytestmark = pytest.mark.slow
-PATIENT = replace(POLICY, submit_timeout_ms=2_000, submit_validity_ms=500, probe_timeout_ms=5_000)
 QUIET_MS = 2_600
 WAYS: dict[str, dict[str, Any]] = {
     "jsonrpc": {"binding": "jsonrpc", "path": "/rpc"},
@@ -287,23 +285,9 @@ def test_a_crash_starts_nothing_twice(servers: dict[str, Running], way: str, mom
     with FaultProxy(server.url) as proxy:
         if moment == "at its loss":
             proxy.rule(Cut(Where.SENT), match=sends)
-        first = Life(agent(way, proxy.url), "life-1")
-        first.ask(asked)
-        kept: dict[Key, bytes] = dict(first.states)
-        if moment == "while running":
-            first.until(lambda: first.running, "a run")
-            kept = dict(first.states)
-        elif moment == "at the end":
-            first.until(lambda: len(first.outcomes) == 1, "the outcome")
-        else:
-            first.until(lambda: executed(server, asked.invocation_id) == 1, "the work")
-        first.die()
-        second = Life(agent(way, proxy.url), "life-2", kept)
-        second.ask(asked)
-        second.until(lambda: len(second.outcomes) == 1, "the outcome")
-        second.die()
-        assert second.outcomes[0].status is Status.COMPLETED
-        assert asked.invocation_id.encode() in (second.outcomes[0].result or b"")
+        outcome = after_crash(agent(way, proxy.url), asked, moment, lambda: executed(server, asked.invocation_id) == 1)
+        assert outcome.status is Status.COMPLETED
+        assert asked.invocation_id.encode() in (outcome.result or b"")
     assert executed(server, asked.invocation_id) == 1
 
 

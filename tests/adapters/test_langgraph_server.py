@@ -35,17 +35,13 @@ from reattach.models.invocation import Invocation, Response
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
 from reattach.models.request import Request
-from reattach.runtime.driver import Key
 from reattach.runtime.proxy.faults import Cut, Exchange, Hold, Twice, Where
 from reattach.runtime.proxy.proxy import FaultProxy
 from tests.adapters import wire
 from tests.adapters.graphs import PER_CALL, SHARED, ignore, on
 from tests.e2e.harness import until
-from tests.examples.host import Life, now_ms
-from tests.examples.test_http_job import POLICY
+from tests.examples.host import PATIENT, Life, after_crash, now_ms
 from tests.servers.running import Running, langgraph
-
-PATIENT = replace(POLICY, submit_timeout_ms=2_000, submit_validity_ms=500, probe_timeout_ms=5_000)
 
 
 @pytest.fixture(scope="module")
@@ -282,22 +278,8 @@ def test_a_crash_starts_nothing_twice(server: Running, options: dict[str, Any], 
     with FaultProxy(server.url) as proxy:
         if moment == "at its loss":
             proxy.rule(Cut(Where.SENT), match=runs, skip=0 if options is PER_CALL else 1)
-        first = Life(agent(proxy.url, options), "life-1")
-        first.ask(asked)
-        kept: dict[Key, bytes] = dict(first.states)
-        if moment == "while running":
-            first.until(lambda: first.running, "a run")
-            kept = dict(first.states)
-        elif moment == "at the end":
-            first.until(lambda: len(first.outcomes) == 1, "the outcome")
-        else:
-            first.until(lambda: _executions(server, asked) == 1, "the run")
-        first.die()
-        second = Life(agent(proxy.url, options), "life-2", kept)
-        second.ask(asked)
-        second.until(lambda: len(second.outcomes) == 1, "the outcome")
-        second.die()
-        assert second.outcomes[0].status is Status.COMPLETED
+        outcome = after_crash(agent(proxy.url, options), asked, moment, lambda: _executions(server, asked) == 1)
+        assert outcome.status is Status.COMPLETED
     assert _executions(server, asked) == 1
 
 

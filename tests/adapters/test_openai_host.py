@@ -13,15 +13,13 @@ from reattach.adapters.contract import AgentConfig
 from reattach.adapters.describe import requests_of
 from reattach.adapters.openai_responses import OpenAIResponsesAdapter
 from reattach.models.effects import Hold
-from reattach.models.events import CancelOrdered, CheckpointCompleted, Ident, Restored, ThreadEvent
+from reattach.models.events import CancelOrdered, CheckpointCompleted, Ident
 from reattach.models.identity import request_key
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, RemoteFate
 from reattach.models.policy import Policy, SubmitAfter
 from reattach.models.request import Request
-from reattach.runtime.config import check_agents
-from reattach.runtime.driver import Driver, Key
-from reattach.runtime.executor import Executor
+from reattach.runtime.driver import Key
 from tests.adapters.openai_api import Api, api
 from tests.adapters.responses import STREAMED
 from tests.examples.host import Life, now_ms
@@ -48,28 +46,12 @@ class HoldingLife(Life):
     """
 
     def __init__(self, agents: Mapping[str, AgentConfig], name: str, states: Mapping[Key, bytes] | None = None) -> None:
-        self.states, self.kept = dict(states or {}), dict(states or {})
+        self.kept = dict(states or {})
         self.held: dict[Key, Ident] = {}
-        self.wakes, self.outcomes, self.facts = {}, [], 0
-        checked = check_agents(agents)
-        self._driver = Driver(checked, incarnation=name, opened_ms=now_ms(), journal=False, lineage=True)
-        self._executor = Executor(agents)
-        for key in list(self.states):
-            self.apply(key, Restored())
+        super().__init__(agents, name, states, lineage=True)
 
-    def apply(self, key: Key, event: ThreadEvent) -> None:
-        applied = self._driver.apply(key, self.states.get(key), event, now_ms())
-        self.wakes[key] = applied.wake_at_ms
-        if applied.stored is None:
-            self.states.pop(key, None)
-        else:
-            self.states[key] = applied.stored
-        self.outcomes += applied.outcomes
-        for effect, invocation in applied.orders:
-            if isinstance(effect, Hold):
-                self.held[key] = effect.ident
-            else:
-                self._executor.order(f"{key[0]}\x00{key[1]}", effect, invocation)
+    def hold(self, key: Key, effect: Hold) -> None:
+        self.held[key] = effect.ident
 
     def turn(self) -> None:
         if self.held:

@@ -13,8 +13,7 @@ from reattach.models.lifecycle import Status
 from reattach.models.request import Request
 from reattach.runtime.agent.log import read_log
 from tests.agent.serving import serving
-from tests.examples.host import Life, now_ms
-from tests.examples.test_http_job import POLICY, SETTLE_MS
+from tests.examples.host import POLICY, SETTLE_MS, Life, now_ms
 
 
 def test_a_call_of_the_thread_protocol(tmp_path: Path) -> None:

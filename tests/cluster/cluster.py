@@ -120,6 +120,13 @@ class Cluster:
         """The job's state in Flink's words; "" when there is no answer."""
         return str((self.get(f"/jobs/{job}") or {}).get("state", ""))
 
+    def moved_from(self, job: str, worker: Process) -> bool:
+        """The job runs, and none of the keyed function's subtasks in this TaskManager.
+
+        Not `running` alone: for some seconds the JobManager tells what was, and has the lost one's tasks running.
+        """
+        return self.running(job) and not self.busy(job, [worker])
+
     def running(self, job: str) -> bool:
         """Every task runs, of an attempt that the JobManager believes to be alive."""
         vertices = (self.get(f"/jobs/{job}") or {}).get("vertices", ())

@@ -56,8 +56,7 @@ def test_a_taskmanager_that_was_given_up_and_comes_back_sends_nothing(tmp_path: 
         stop(zombie)
         try:
             made.until(lambda: shared.registered() == 2, "the loss noticed")
-            made.until(lambda: shared.running(made.id), "the job running elsewhere")
-            assert shared.worker_of(made.id) is not zombie
+            made.until(lambda: shared.moved_from(made.id, zombie), "the job running elsewhere")
         finally:
             go_on(zombie)
         made.until_done()

@@ -103,7 +103,7 @@ def test_a_taskmanager_that_was_given_up_comes_back(tmp_path: Path, shared: Clus
             stop(zombie)
             try:
                 made.until(lambda: shared.registered() == 2, "the loss noticed")
-                made.until(lambda: shared.running(made.id), "the job running elsewhere")
+                made.until(lambda: shared.moved_from(made.id, zombie), "the job running elsewhere")
             finally:
                 go_on(zombie)
 

@@ -17,7 +17,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from reattach.runtime.agent.log import LogSummary, read_log
 from reattach.runtime.run.checkpoints import completed
@@ -102,6 +102,7 @@ class World:
         rules: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
         job: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder = folder
@@ -114,7 +115,8 @@ class World:
         self._runs = 0
         self._latency, self._rules = latency, dict(rules or {})
         self.server = self._start_server()
-        self._write_config({**POLICY, **(policy or {})}, dict(options or {}), dict(job or {}))
+        tables = {"options": options or {}, "limits": limits or {}, "policy": {**POLICY, **(policy or {})}}
+        self._write_config(self._agents(tables), job or {})
         self.job: Process | None = None
 
     def _start_server(self) -> Process:
@@ -125,19 +127,17 @@ class World:
         self.url = line[-1].split()[-1]
         return server
 
-    def _write_config(self, policy: dict[str, Any], options: dict[str, Any], job: dict[str, Any]) -> None:
-        tables = {
-            "job": {
-                "requests": str(self.requests),
-                "outcomes": str(self.outcomes),
-                "checkpoints": str(self.checkpoints),
-                "checkpoint_interval_ms": 500,
-                **job,
-            },
-            "agents.echo": {"protocol": "thread", "url": self.url},
-            "agents.echo.options": options,
-            "agents.echo.policy": policy,
-        }
+    def _agents(self, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """By name, with these tables of their own."""
+        return {"echo": {"protocol": "thread", "url": self.url, **tables}}
+
+    def _write_config(self, agents: Mapping[str, Mapping[str, Any]], job: Mapping[str, Any]) -> None:
+        folders = {name: str(self.folder / name) for name in ("requests", "outcomes", "checkpoints")}
+        tables: dict[str, Mapping[str, Any]] = {"job": {**folders, "checkpoint_interval_ms": 500, **job}}
+        for name, agent in agents.items():
+            own = {key: value for key, value in agent.items() if isinstance(value, Mapping)}
+            tables[f"agents.{name}"] = {key: value for key, value in agent.items() if key not in own}
+            tables |= {f"agents.{name}.{key}": value for key, value in own.items()}
         lines = []
         for name, table in tables.items():
             lines.append(f"[{name}]")
@@ -235,7 +235,17 @@ def world(folder: Path, **settings: Any) -> Iterator[World]:
         made.close()
 
 
-def assert_each_once(made: World) -> None:
+class Counted(Protocol):
+    """What a job was asked, what its server saw, and what was committed: by invocation id."""
+
+    expected: list[str]
+
+    def seen(self) -> LogSummary: ...
+
+    def outcomes_of(self) -> dict[str, list[dict[str, Any]]]: ...
+
+
+def assert_each_once(made: Counted) -> None:
     """Every call ran once on the server, and has exactly one committed outcome with its own result."""
     seen, outcomes = made.seen(), made.outcomes_of()
     assert seen.duplicates == 0, [name for name, call in seen.by_id.items() if call.turns > 1]

@@ -2,15 +2,11 @@
 
 import json
 import random
-import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,48 +16,19 @@ from reattach.models.identity import request_key
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import FailureCode
 from reattach.models.request import Request
-from reattach.runtime.config import load_config
-from reattach.runtime.driver import Key
 from tests.e2e.harness import Process, until
-from tests.examples.host import Life, now_ms
-from tests.examples.test_http_job import BASE, POLICY
+from tests.examples.example import Example, served
+from tests.examples.host import PATIENT, Life, after_crash, after_crashes, assert_page, now_ms
+from tests.examples.test_http_job import BASE
 from tests.servers.running import executable
 
 pytestmark = pytest.mark.slow
 EXAMPLE = Path(__file__).parents[2] / "examples" / "a2a"
-PATIENT = replace(POLICY, submit_timeout_ms=2_000, submit_validity_ms=500, probe_timeout_ms=5_000)
 QUIET_MS = 2_600
 
 
-class Example:
-    """The server as its own process, and the agents of the example's configuration, pointed at it."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.log = folder / "server.jsonl"
-        server = [executable("a2a", "python"), str(EXAMPLE / "server.py"), "--port", "0", "--log", str(self.log)]
-        self.server = Process([*server, *arguments], folder / "server.out")
-        said = until(lambda: self.server.text().partition("listening on ")[2].strip(), "the server")
-        self.url = said.split()[0]
-        read = load_config(EXAMPLE / "job.toml").agents
-        self.agents = {name: replace(agent, url=self.url, policy=PATIENT) for name, agent in read.items()}
-
-    def records(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
-
-    def requests(self) -> list[str]:
-        return [record["request"] for record in self.records() if "request" in record]
-
-    def started(self) -> Counter[str]:
-        return Counter(record["started"] for record in self.records() if "started" in record)
-
-
-@contextmanager
-def example(folder: Path, *arguments: str) -> Iterator[Example]:
-    made = Example(folder, *arguments)
-    try:
-        yield made
-    finally:
-        made.server.kill()
+def example(folder: Path, *arguments: str) -> AbstractContextManager[Example]:
+    return served(folder, EXAMPLE, executable("a2a", "python"), PATIENT, *arguments)
 
 
 def request(agent: str, number: int = 1) -> Request:
@@ -110,20 +77,8 @@ def test_a_crash_starts_nothing_twice(tmp_path: Path, agent: str, moment: str) -
     """The second life knows only what a checkpoint held: nothing, or the call before its POST."""
     with example(tmp_path, "--seconds", "1.5", "--lose", "1" if moment == "at its loss" else "0") as made:
         asked = request(agent)
-        first = Life(made.agents, "life-1")
-        first.ask(asked)
-        kept = dict(first.states)
-        if moment == "while running":
-            first.until(lambda: first.running, "a run")
-            kept = dict(first.states)
-        else:
-            first.until(lambda: made.started().total() == 1, "the POST")
-        first.die()
-        second = Life(made.agents, "life-2", kept)
-        second.ask(asked)
-        second.until(lambda: len(second.outcomes) == 1, "the outcome")
-        second.die()
-        assert second.outcomes[0].status is Status.COMPLETED and b"question 1" in (second.outcomes[0].result or b"")
+        outcome = after_crash(made.agents, asked, moment, lambda: made.started().total() == 1)
+        assert outcome.status is Status.COMPLETED and b"question 1" in (outcome.result or b"")
         assert made.started() == Counter({asked.invocation_id: 1})
 
 
@@ -133,23 +88,9 @@ def test_killed_again_and_again_over_old_checkpoints(tmp_path: Path, seed: int) 
     dice = random.Random(seed)
     with example(tmp_path, "--seconds", "1", "--lose", "3") as made:
         asked = [request(agent, number) for number in range(4) for agent in SENT]
-        kept: dict[Key, bytes] = {}
-        for number in range(3):
-            life = Life(made.agents, f"life-{number}", kept)
-            for one in asked:
-                life.ask(one)
-            kept_at, dies_at = sorted(dice.choices(range(1, 40), k=2))
-            life.until_fact(kept_at)
-            kept = dict(life.states)
-            life.until_fact(dies_at)
-            life.die()
-        last = Life(made.agents, "life-last", kept)
-        for one in asked:
-            last.ask(one)
-        last.until(lambda: not last.active, "the end of all")
-        last.die()
+        outcomes = after_crashes(made.agents, asked, dice, 40)
         assert made.started() == Counter({one.invocation_id: 1 for one in asked})
-        assert all(outcome.status is Status.COMPLETED for outcome in last.outcomes), last.outcomes
+        assert all(outcome.status is Status.COMPLETED for outcome in outcomes), outcomes
 
 
 def test_a_cancelled_call_ends_its_task(tmp_path: Path) -> None:
@@ -188,8 +129,4 @@ def test_asking_writes_requests_for_both_agents(tmp_path: Path) -> None:
 
 
 def test_what_its_page_names_is_there() -> None:
-    page = (EXAMPLE / "README.md").read_text()
-    for name in re.findall(r"(?:python|reattach run) (\S+)", page):
-        assert (EXAMPLE / name).is_file(), name
-    for target in re.findall(r"\]\(([^)#:]+)\)", page):
-        assert (EXAMPLE / target).exists(), target
+    assert_page(EXAMPLE)

@@ -3,17 +3,14 @@
 import json
 import os
 import random
-import re
 import shutil
 import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,60 +19,17 @@ from reattach.models.events import CancelOrdered
 from reattach.models.identity import dedup_key_of, request_key
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import FailureCode
-from reattach.models.policy import Policy
 from reattach.models.request import Request
-from reattach.runtime.config import load_config
-from reattach.runtime.driver import Key
 from tests.e2e.harness import Process, until
-from tests.examples.host import Life, now_ms
+from tests.examples.example import Example, served
+from tests.examples.host import POLICY, SETTLE_MS, Life, after_crash, after_crashes, assert_page, now_ms
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "http_job"
-POLICY = Policy(
-    retention_ms=86_400_000,
-    submit_validity_ms=200,
-    submit_timeout_ms=400,
-    probe_timeout_ms=1_000,
-    admission_ms=0,
-    overlap_ms=0,
-    slack_ms=200,
-    poll_ms=300,
-    backoff_ms=50,
-    backoff_max_ms=200,
-    recovery_spread_ms=0,
-)
-SETTLE_MS = 600
 BASE = int(os.environ.get("REATTACH_SEED", "0"))
 
 
-class Example:
-    """The server as its own process, and the agents of the example's configuration, pointed at it."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.log = folder / "server.jsonl"
-        command = [sys.executable, str(EXAMPLE / "server.py"), "--port", "0", "--log", str(self.log), *arguments]
-        self.server = Process(command, folder / "server.out")
-        said = until(lambda: self.server.text().partition("listening on ")[2].strip(), "the server")
-        self.url = said.split()[0]
-        read = load_config(EXAMPLE / "job.toml").agents
-        self.agents = {name: replace(agent, url=self.url, policy=POLICY) for name, agent in read.items()}
-
-    def records(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
-
-    def requests(self) -> list[str]:
-        return [record["request"] for record in self.records() if "request" in record]
-
-    def started(self) -> Counter[str]:
-        return Counter(record["started"] for record in self.records() if "started" in record)
-
-
-@contextmanager
-def example(folder: Path, *arguments: str) -> Iterator[Example]:
-    made = Example(folder, *arguments)
-    try:
-        yield made
-    finally:
-        made.server.kill()
+def example(folder: Path, *arguments: str) -> AbstractContextManager[Example]:
+    return served(folder, EXAMPLE, sys.executable, POLICY, *arguments)
 
 
 def request(agent: str, number: int = 1) -> Request:
@@ -127,21 +81,9 @@ def test_a_crash_starts_nothing_twice(tmp_path: Path, agent: str, moment: str) -
     """The second life knows only what a checkpoint held: nothing, or the call before its POST."""
     with example(tmp_path, "--seconds", "1.5", "--lose", "1" if moment == "at its loss" else "0") as made:
         asked = request(agent)
-        first = Life(made.agents, "life-1")
-        first.ask(asked)
-        kept = dict(first.states)
-        if moment == "while running":
-            first.until(lambda: first.running, "a run")
-            kept = dict(first.states)
-        else:
-            first.until(lambda: made.started().total() == 1, "the POST")
-        first.die()
-        second = Life(made.agents, "life-2", kept)
-        second.ask(asked)
-        second.until(lambda: len(second.outcomes) == 1, "the outcome")
-        second.die()
-        assert second.outcomes[0].status is Status.COMPLETED
-        assert second.outcomes[0].result == b'{"echo":{"order":1}}'
+        outcome = after_crash(made.agents, asked, moment, lambda: made.started().total() == 1)
+        assert outcome.status is Status.COMPLETED
+        assert outcome.result == b'{"echo":{"order":1}}'
         assert made.started() == Counter({dedup_key_of(asked, 1): 1})
 
 
@@ -151,23 +93,9 @@ def test_killed_again_and_again_over_old_checkpoints(tmp_path: Path, seed: int) 
     dice = random.Random(seed)
     with example(tmp_path, "--seconds", "1", "--lose", "3") as made:
         asked = [request(agent, number) for number in range(4) for agent in ("keyed", "listed")]
-        kept: dict[Key, bytes] = {}
-        for number in range(3):
-            life = Life(made.agents, f"life-{number}", kept)
-            for one in asked:
-                life.ask(one)
-            kept_at, dies_at = sorted(dice.choices(range(1, 30), k=2))
-            life.until_fact(kept_at)
-            kept = dict(life.states)
-            life.until_fact(dies_at)
-            life.die()
-        last = Life(made.agents, "life-last", kept)
-        for one in asked:
-            last.ask(one)
-        last.until(lambda: not last.active, "the end of all")
-        last.die()
+        outcomes = after_crashes(made.agents, asked, dice, 30)
         assert made.started() == Counter({dedup_key_of(one, 1): 1 for one in asked})
-        assert all(outcome.status is Status.COMPLETED for outcome in last.outcomes), last.outcomes
+        assert all(outcome.status is Status.COMPLETED for outcome in outcomes), outcomes
 
 
 def test_a_cancelled_call_ends_its_job(tmp_path: Path) -> None:
@@ -207,8 +135,4 @@ def test_asking_writes_requests_for_both_agents(tmp_path: Path) -> None:
 
 
 def test_what_its_page_names_is_there() -> None:
-    page = (EXAMPLE / "README.md").read_text()
-    for name in re.findall(r"(?:python|reattach run) (\S+)", page):
-        assert (EXAMPLE / name).is_file(), name
-    for target in re.findall(r"\]\(([^)#:]+)\)", page):
-        assert (EXAMPLE / target).exists(), target
+    assert_page(EXAMPLE)

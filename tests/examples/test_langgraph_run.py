@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Process, until
+from tests.examples.host import assert_page
 from tests.servers.running import langgraph
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
@@ -59,8 +59,4 @@ def executed(log: Path) -> Counter[str]:
 
 
 def test_what_its_page_names_is_there() -> None:
-    page = (EXAMPLE / "README.md").read_text()
-    for name in re.findall(r"(?:python|reattach run) (\S+)", page):
-        assert (EXAMPLE / name).is_file(), name
-    for target in re.findall(r"\]\(([^)#:]+)\)", page):
-        assert (EXAMPLE / target).exists(), target
+    assert_page(EXAMPLE)

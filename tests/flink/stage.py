@@ -17,6 +17,23 @@ from reattach.models.codec import decode_thread
 from reattach.runtime.flink import host as host_module
 from reattach.runtime.flink.host import PUMP_KEY, Host
 
+# A policy whose times a test can wait for.
+QUICK: dict[str, Any] = {
+    "submit_validity_ms": 200,
+    "submit_timeout_ms": 200,
+    "probe_timeout_ms": 200,
+    "fetch_timeout_ms": 200,
+    "overlap_ms": 0,
+    "slack_ms": 50,
+    "backoff_ms": 10,
+    "backoff_max_ms": 50,
+    "poll_ms": 20,
+    "poll_max_ms": 50,
+    "recovery_spread_ms": 50,
+    "watch": False,
+    "retention_ms": 86_400_000,
+}
+
 
 class JavaCounter:
     """Of Flink's: no name is needed, and it may go down."""

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from reattach.models.control import parse_order
 from reattach.models.errors import ConfigError
 from reattach.runtime.flink.function import UNREADABLE, order_key_of, request_key_of
 from reattach.runtime.flink.host import NOTICES, REJECTS, Host
-from tests.flink.stage import Stage
-from tests.flink.test_host import QUICK, line, outcomes, side
+from tests.flink.stage import QUICK, Stage
+from tests.flink.test_host import line, outcomes, side
 from tests.runtime.scripted import Script, ScriptedAdapter, config
 
 
@@ -61,21 +60,6 @@ class Controlled(Stage):
 def remote(monkeypatch: pytest.MonkeyPatch) -> Asking:
     monkeypatch.setitem(registry._BUILT_IN, "scripted", ScriptedAdapter)
     return Asking()
-
-
-@pytest.fixture
-def make(remote: Asking) -> Iterator[Any]:
-    made: list[Host] = []
-
-    def build(**policy: Any) -> Host:
-        made.append(Host({"agent": config(remote, **{**QUICK, **policy})}))
-        return made[-1]
-
-    yield build
-    remote.gate.set()
-    for host in made:
-        if hasattr(host, "_executor"):
-            host.close()
 
 
 def order(kind: str, name: str = "a", **more: Any) -> str:

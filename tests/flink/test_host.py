@@ -5,7 +5,6 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -24,24 +23,8 @@ from reattach.runtime.flink.function import UNREADABLE, ReattachFunction, reques
 from reattach.runtime.flink.host import JOURNAL, NOTICES, REJECTS, Host, StoodStill
 from reattach.runtime.flink.keys import key_of
 from reattach.runtime.pulse import Pulse
-from tests.flink.stage import Stage
+from tests.flink.stage import QUICK, Stage
 from tests.runtime.scripted import Script, ScriptedAdapter, config
-
-QUICK: dict[str, Any] = {
-    "submit_validity_ms": 200,
-    "submit_timeout_ms": 200,
-    "probe_timeout_ms": 200,
-    "fetch_timeout_ms": 200,
-    "overlap_ms": 0,
-    "slack_ms": 50,
-    "backoff_ms": 10,
-    "backoff_max_ms": 50,
-    "poll_ms": 20,
-    "poll_max_ms": 50,
-    "recovery_spread_ms": 50,
-    "watch": False,
-    "retention_ms": 86_400_000,
-}
 
 
 class Remote(Script):
@@ -77,21 +60,6 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def remote() -> Remote:
     return Remote()
-
-
-@pytest.fixture
-def make(remote: Remote) -> Iterator[Any]:
-    made: list[Host] = []
-
-    def build(**policy: Any) -> Host:
-        made.append(Host({"agent": config(remote, **{**QUICK, **policy})}))
-        return made[-1]
-
-    yield build
-    remote.gate.set()
-    for host in made:
-        if hasattr(host, "_executor"):
-            host.close()
 
 
 def line(name: str, **more: Any) -> str:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import cluster
-from tests.e2e.harness import random_moment
+from tests.e2e.harness import assert_each_once, random_moment
 from tests.kafka.broker import Broker, broker
-from tests.kafka.harness import Pipeline, assert_each_once, assert_no_password, pipeline
+from tests.kafka.harness import Pipeline, assert_no_password, pipeline
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 BASE = int(os.environ.get("REATTACH_SEED", "0"))
@@ -85,7 +85,7 @@ def test_the_job_is_killed_as_a_checkpoint_completes(tmp_path: Path, kafka: Brok
     with pipeline(tmp_path / "commit", kafka, "1s-6s") as made:
         made.ask(CALLS)
         made.start()
-        made.until(lambda: made.outcomes(), "an outcome")
+        made.until(lambda: made.outcomes_of(), "an outcome")
         made.kill_at_checkpoint()
         made.start()
         made.finish()
@@ -120,9 +120,9 @@ def test_values_travel_as_the_bytes_that_they_are(tmp_path: Path, kafka: Broker)
         made.send([made.request("odd", text), b'{"invocation_id": "\xff"}', b"", None, b"[1,\n2]", b'"\\ud834"'])
         made.start()
         made.ask(1)
-        made.until(lambda: set(made.outcomes()) == {"odd", "call-0"}, "the outcomes of the two that are requests")
+        made.until(lambda: set(made.outcomes_of()) == {"odd", "call-0"}, "the outcomes of the two that are requests")
         made.more_checkpoints(2)
-        assert [one["result"]["echo"] for one in made.outcomes()["odd"]] == [text]
+        assert [one["result"]["echo"] for one in made.outcomes_of()["odd"]] == [text]
         rejects = sorted((one["line"], one["reason"]) for one in map(json.loads, made.values("rejects")))
         assert [line for line, _ in rejects] == ['"\\ud834"', "[1,\n2]", '{"invocation_id": "\ufffd"}']
         assert "byte 0xff" in rejects[2][1]

@@ -47,26 +47,15 @@ class RealWorld(World):
         job: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        self._real, self._agents, self._random = server, agents, random.Random(seed)
+        self._real, self._real_agents, self._random = server, agents, random.Random(seed)
         self.calls: list[Call] = []
         super().__init__(folder, policy=policy, job=job)
 
     def _start_server(self) -> Process:
         return self._real.process
 
-    def _write_config(self, policy: dict[str, Any], options: dict[str, Any], job: dict[str, Any]) -> None:
-        folders = {name: str(self.folder / name) for name in ("requests", "outcomes", "checkpoints")}
-        tables: dict[str, Mapping[str, Any]] = {"job": {**folders, "checkpoint_interval_ms": 500, **job}}
-        for name, table in self._agents.items():
-            tables[f"agents.{name}"] = {key: value for key, value in table.items() if key != "options"}
-            tables[f"agents.{name}.options"] = table["options"]
-            tables[f"agents.{name}.policy"] = policy
-        lines = []
-        for name, table in tables.items():
-            lines.append(f"[{name}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-        self.config = self.folder / "job.toml"
-        self.config.write_text("\n".join(lines) + "\n")
+    def _agents(self, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        return {name: {**agent, "policy": tables["policy"]} for name, agent in self._real_agents.items()}
 
     def ask_for(self, agent: str, *, threads: int = 0, each: int = 1) -> None:
         """Ask for `each` turns of so many named threads; without a number for as many threads of one call."""
