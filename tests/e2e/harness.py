@@ -110,7 +110,7 @@ class World:
         self.outcomes = folder / "outcomes"
         self.checkpoints = folder / "checkpoints"
         self.log = folder / "agent.jsonl"
-        self.requests.mkdir(parents=True)
+        self.requests.mkdir(parents=True, exist_ok=True)
         self.expected: list[str] = []
         self._runs = 0
         self._latency, self._rules = latency, dict(rules or {})
