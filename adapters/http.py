@@ -13,6 +13,7 @@ import asyncio
 import errno
 import logging
 import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ _CONNECTING: Final = frozenset(
 TIMEOUT: Final = {"timeout": {"connect": CONNECT_S, "pool": CONNECT_S, "read": None, "write": None}}
 
 _MEANING: Final = {
+    "ConnectError": "no connection",
     "ConnectTimeout": "no connection in time",
     "PoolTimeout": "no free connection in time",
     "ReadTimeout": "no answer in time",
@@ -101,14 +103,17 @@ class Client(httpx.AsyncClient):
 def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") -> httpx.AsyncClient:
     """Build the client that all adapters of one worker share.
 
-    TLS is verified, no proxy is taken from the environment, nothing is retried.
+    TLS is verified (`verifying`), no proxy is taken from the environment, nothing is retried.
 
     Args:
         connections_max: at least as many as requests and streams may be in flight.
         carrier: "aiohttp" or "httpx"; "" for the faster one that is installed.
+
+    Raises:
+        ConfigError: the carrier is not installed, or `SSL_CERT_FILE` cannot be read.
     """
     if carrier != "httpx" and AiohttpTransport is not None:
-        return Client(AiohttpTransport(connections_max=connections_max))
+        return Client(AiohttpTransport(connections_max=connections_max, tls=verifying()))
     if carrier == "aiohttp":
         raise ConfigError("carrier: aiohttp is not installed")
     # At DEBUG it prints the heads of answers, in which a remote may echo the token.
@@ -116,7 +121,22 @@ def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") ->
     limits = httpx.Limits(
         max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=3
     )
-    return Client(httpx.AsyncHTTPTransport(limits=limits, retries=0, trust_env=False))
+    return Client(httpx.AsyncHTTPTransport(verify=verifying(), limits=limits, retries=0, trust_env=False))
+
+
+def verifying() -> ssl.SSLContext:
+    """Trust what `SSL_CERT_FILE` or else `SSL_CERT_DIR` of the environment names; without both, certifi's list.
+
+    There is no way to trust everything.
+
+    Raises:
+        ConfigError: the file cannot be read. Found out by a POST, that would look like a remote that is down.
+    """
+    try:
+        return httpx.create_ssl_context()
+    except OSError:
+        named = os.environ.get("SSL_CERT_FILE", "")
+        raise ConfigError(f"SSL_CERT_FILE = {named!r}: must be a file of certificates in PEM format") from None
 
 
 async def read(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], bytes_max: int) -> Answer:
@@ -256,7 +276,20 @@ def cause_of(error: BaseException) -> str:
     for _ in range(8):
         if seen is None:
             break
-        if isinstance(seen, OSError) and isinstance(seen.errno, int) and seen.errno in errno.errorcode:
+        if isinstance(seen, ssl.SSLError):
+            # Its number is OpenSSL's and none of the system's.
+            if said := _of_tls(seen):
+                return f"{name}: {said}"
+        elif isinstance(seen, OSError) and isinstance(seen.errno, int) and seen.errno in errno.errorcode:
             return f"{name}: {os.strerror(seen.errno)}"
         seen = seen.__cause__ or seen.__context__
     return f"{name}: {_MEANING[name]}" if name in _MEANING else name
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    """Say what OpenSSL found wrong, "" where only a cause of it knows; the name of the host is left out."""
+    found = getattr(error, "verify_message", None)
+    if isinstance(found, str) and found:
+        return f"certificate verify failed: {found.partition(',')[0]}"
+    reason = getattr(error, "reason", None)
+    return f"TLS failed: {reason.replace('_', ' ').lower()}" if isinstance(reason, str) and reason else ""

@@ -14,6 +14,7 @@ It does not retry, follow redirects, read the environment, keep cookies or decod
 
 import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
@@ -34,10 +35,12 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 
     Args:
         connections_max: open connections at most; a request above it waits for `pool` seconds.
+        tls: verifies the certificates of servers.
     """
 
-    def __init__(self, *, connections_max: int) -> None:
+    def __init__(self, *, connections_max: int, tls: ssl.SSLContext) -> None:
         self._connections_max = connections_max
+        self._tls = tls
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
@@ -77,7 +80,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         connector = aiohttp.TCPConnector(
             limit=self._connections_max,
             keepalive_timeout=KEEPALIVE_S,
-            ssl=httpx.create_ssl_context(),
+            ssl=self._tls,
         )
         return aiohttp.ClientSession(
             connector=connector,

@@ -31,7 +31,7 @@ class Draft:
     __slots__ = (
         "absences", "after", "answer", "ask", "asked_at_ms", "attempts", "cancelled", "cancels", "cause",
         "cursor", "effects", "entered_ms", "env", "epoch", "event", "failure", "fenced", "generation", "handle",
-        "incarnation", "known_at_ms", "leaf", "ordered_at_ms", "pause_ms", "permit", "probes", "question_id",
+        "incarnation", "kept", "known_at_ms", "leaf", "ordered_at_ms", "pause_ms", "permit", "probes", "question_id",
         "request", "resend", "response", "result", "sends_end_ms", "slot", "source", "spent_ms", "steps", "streams",
         "tries", "wake_at_ms",
     )  # fmt: skip
@@ -71,6 +71,7 @@ class Draft:
         self.after = inv.after
         self.cause = inv.cause
         self.failure: Failure | None = inv.failure
+        self.kept = inv.kept
         self._take_tenure(inv.tenure)
 
     def _take_tenure(self, tenure: Tenure) -> None:
@@ -142,4 +143,5 @@ class Draft:
             self.after,
             self.cause,
             self.failure,
+            self.kept,
         )

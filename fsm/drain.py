@@ -69,7 +69,7 @@ def _late(drain: Drain, draft: Draft, event: Event, ident: Ident | None) -> tupl
     if own and accepted and not draft.handle:
         source = event if isinstance(event, HandleLearned) else draft.answer
         known = replace(drain.invocation, handle=source.handle)
-        return Drain(known, draft.env.now_ms, drain.until_ms), (Count("late_fact"),)
+        return replace(drain, invocation=known, wake_at_ms=draft.env.now_ms), (Count("late_fact"),)
     return drain, (Count("stale_answer"),)
 
 
@@ -112,14 +112,14 @@ def _order(drain: Drain, draft: Draft, cancel: bool = False) -> tuple[Drain, tup
         draft.ordered_at_ms = draft.env.now_ms
         effect, limit = Probe(draft.ident), policy.probe_timeout_ms
     wake = draft.env.now_ms + limit + policy.slack_ms
-    return Drain(draft.freeze(), wake, drain.until_ms), (effect,)
+    return replace(drain, invocation=draft.freeze(), wake_at_ms=wake), (effect,)
 
 
 def _rest(drain: Drain, draft: Draft, wait_ms: int) -> tuple[Drain, tuple[Effect, ...]]:
     draft.epoch += 1
     draft.steps += 1
     wake = min(draft.env.now_ms + max(1, wait_ms), drain.until_ms)
-    return Drain(draft.freeze(), wake, drain.until_ms), ()
+    return replace(drain, invocation=draft.freeze(), wake_at_ms=wake), ()
 
 
 def _expired(drain: Drain) -> Notice:

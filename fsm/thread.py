@@ -20,7 +20,7 @@ from reattach.models.invocation import AFTER_MAX, Invocation
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import Evidence
-from reattach.models.record import record
+from reattach.models.record import Kept, record
 from reattach.models.request import Request
 from reattach.models.thread import Drain, Queued, ThreadState, Tombstone
 
@@ -63,6 +63,7 @@ class _Work:
     incarnation: str
     sends_end_ms: int
     after: tuple[str, ...]
+    kept: Kept
     effects: list[tuple[Effect, Invocation | None]] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
 
@@ -82,7 +83,7 @@ def step_thread(state: ThreadState | None, event: ThreadEvent, env: Env) -> Thre
     state = state or ThreadState()
     work = _Work(
         env, state.active, state.drain, list(state.queue), list(state.tombstones), state.epoch,
-        state.incarnation, state.sends_end_ms, state.after,
+        state.incarnation, state.sends_end_ms, state.after, state.kept,
     )  # fmt: skip
     if isinstance(event, Requested):
         _request(work, event.request)
@@ -101,7 +102,7 @@ def _freeze(work: _Work) -> ThreadState | None:
         return None
     return ThreadState(
         work.active, work.drain, tuple(work.queue), tuple(work.tombstones), work.epoch, work.incarnation,
-        work.sends_end_ms, work.after,
+        work.sends_end_ms, work.after, work.kept,
     )  # fmt: skip
 
 

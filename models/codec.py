@@ -7,11 +7,12 @@ the body is (`"thread"`, `"event"`, ...); the body's form follows from the type 
 Equal values give equal bytes.
 
 Versions. Within a schema the fields of every record are frozen: committed golden blobs pin them
-(tests/models/golden). Whoever adds, removes or renames one raises `SCHEMA_VERSION` and writes the
-step from the schema before, which this release then still reads; what is older is refused, and so
-is what is newer. A record with *more* fields than this release knows is refused as well: to drop
-them would lose what a newer release relied on. As every record is an array that says its own
-length, a later release is free to keep such fields without another change of the format.
+(tests/models/golden). Whoever changes one raises `SCHEMA_VERSION` and writes the step from the schema
+before, which this release then still reads; what is older is refused, and so is what is newer. A later
+release may also add fields at the end of a record of a thread's state, if an earlier one may go on
+without them: this release keeps what it does not know there, and stores it again (`Kept`). Anywhere
+else a record with more fields than this release knows is refused, since to drop them would lose
+what a newer release relied on.
 
 Hostile bytes. msgpack allocates an array when it reads the length, so a few bytes could ask for
 gigabytes. Each blob is therefore walked once without building anything; only when every element
@@ -37,9 +38,12 @@ from reattach.models.request import Request
 from reattach.models.shapes import Shapes
 from reattach.models.thread import ThreadState, check_thread
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
 _SPARE_BYTES_MAX: Final = 64 * 1024
+# By the schema before this one: what turns a body of a kind, which may be anything still, into one of this schema.
+# Since 2, records of a thread's state keep what a later release adds to them.
+_STEPS: Final[Mapping[int, Callable[[str, Any], Any]]] = {1: lambda _kind, body: body}
 
 T = TypeVar("T")
 
@@ -94,9 +98,12 @@ class Codec(Generic[T]):
         blob = _unpack(data)
         if type(blob) is tuple and len(blob) == 3:
             schema, kind, body = blob
-            if schema == SCHEMA_VERSION and type(schema) is int and kind == self.kind:
-                value: T = self._join(body)
-                return value
+            if type(schema) is int and kind == self.kind:
+                if schema in _STEPS:
+                    schema, body = schema + 1, _STEPS[schema](kind, body)
+                if schema == SCHEMA_VERSION:
+                    value: T = self._join(body)
+                    return value
         _refuse(blob, self.kind)
 
 
@@ -109,9 +116,9 @@ def _refuse(blob: object, wanted: str) -> NoReturn:
             f"written with schema {schema}, this release reads up to {SCHEMA_VERSION}: "
             "upgrade reattach to the release that wrote it, or a later one"
         )
-    if schema < SCHEMA_VERSION:
+    if schema < min(_STEPS):
         raise Corrupt(
-            f"written with schema {schema}, this release reads {SCHEMA_VERSION} only: "
+            f"written with schema {schema}, this release reads {min(_STEPS)} to {SCHEMA_VERSION}: "
             "restore it with a release in between first"
         )
     if len(blob) != 3 or type(blob[1]) is not str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure
-from reattach.models.record import record
+from reattach.models.record import NOTHING_KEPT, Kept, record
 from reattach.models.request import Request
 
 COUNT_MAX: Final = 2**31
@@ -101,6 +101,7 @@ class Invocation:
     after: tuple[str, ...] = ("",)
     cause: str = ""
     failure: Failure | None = None
+    kept: Kept = NOTHING_KEPT
 
     @property
     def status(self) -> Status:

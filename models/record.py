@@ -5,9 +5,13 @@ cost more than the step. So an open twin with the same slots is filled, and then
 """
 
 from dataclasses import MISSING, fields
-from typing import Any, TypeVar
+from typing import Any, Final, NewType, TypeVar
 
 T = TypeVar("T")
+
+Kept = NewType("Kept", tuple[Any, ...])
+"""The last field of a stored record: fields that a later release has added to it, given back as they came."""
+NOTHING_KEPT: Final = Kept(())
 
 
 def record(cls: type[T]) -> type[T]:

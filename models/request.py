@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reattach.models.errors import InvalidRequest
 from reattach.models.policy import METADATA_BYTES_MAX
-from reattach.models.record import record
+from reattach.models.record import NOTHING_KEPT, Kept, record
 
 ID_CHARS_MAX: Final = 256
 TIME_MS_MAX: Final = 2**53
@@ -54,6 +54,7 @@ class Request:
     turn: int = 0
     generation: int = 1
     metadata: bytes = b"{}"
+    kept: Kept = NOTHING_KEPT
 
 
 def canonical_json(value: object) -> bytes:

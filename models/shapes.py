@@ -4,7 +4,8 @@ A thread is read and stored on every step, so nothing is looked up per call: for
 function per direction is generated at import, as `dataclasses` itself does, from the hints `int`,
 `str`, `bytes`, `bool`, enums, `tuple[X, ...]`, fixed tuples, `X | None`, dataclasses, and unions
 of dataclasses. A dataclass becomes the tuple of its fields in order, an enum its value, a member of
-a union `(class name, fields)`.
+a union `(class name, fields)`. A dataclass whose last field is `Kept` may come with more fields than it
+has: they go there, unread but for being plain, and go back to where they were.
 
 Both directions check every field: its exact type (`True` is not an `int` here, since equal values
 must give equal bytes), whole numbers in `[0, 2**63)` (a Java long, never negative), lengths, and
@@ -20,6 +21,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from reattach.models.errors import CodecError, Corrupt, TooLarge
+from reattach.models.record import Kept
 
 TEXT_CHARS_MAX: Final = 1024 * 1024
 """Limit for all the strings of one record together, nested records not counted."""
@@ -73,7 +75,9 @@ class Shapes:
         if isinstance(hint, type) and is_dataclass(hint):
             hints = get_type_hints(hint)
             parts = [(field.name, hints[field.name]) for field in fields(hint)]
-            return self._join(hint, parts) if self._decoding else self._split(hint, parts)
+            keeps = bool(parts) and parts[-1][1] is Kept
+            make = self._join if self._decoding else self._split
+            return make(hint, parts[:-1] if keeps else parts, parts[-1][0] if keeps else "")
         raise TypeError(f"no stored form for {hint!r}")
 
     def _enum(self, enum: type[Enum]) -> Function:
@@ -142,19 +146,20 @@ class Shapes:
         parts = [(f"[{index}]", item) for index, item in enumerate(items)]
         return self._generate(_title(hint), parts, _unpacking(parts), [f"return ({_converted(parts)},)"])
 
-    def _split(self, cls: type, parts: list[Part]) -> Function:
+    def _split(self, cls: type, parts: list[Part], kept: str) -> Function:
         head = ["if type(v) is not cls: raise misshapen(v)"]
         head += [f"a{index} = v.{name}" for index, (name, _) in enumerate(parts)]
         comma = "," if parts else ""
         # The invariants may look into nested records, so those are checked first.
         tail = [f"r = ({_converted(parts)}{comma})"]
+        tail += [f"if v.{kept}: r += keep(v.{kept})"] if kept else []
         tail += ["fault = check(v)", "if fault: raise broken(fault)"] if cls in self._checks else []
         return self._generate(cls.__name__, parts, head, [*tail, "return r"], cls)
 
-    def _join(self, cls: type, parts: list[Part]) -> Function:
-        tail = [f"r = cls({_converted(parts)})"]
+    def _join(self, cls: type, parts: list[Part], kept: str) -> Function:
+        tail = [f"r = cls({_converted(parts)}{', kept' if kept else ''})"]
         tail += ["fault = check(r)", "if fault: raise broken(fault)"] if cls in self._checks else []
-        return self._generate(cls.__name__, parts, _unpacking(parts), [*tail, "return r"], cls)
+        return self._generate(cls.__name__, parts, _unpacking(parts, keeps=bool(kept)), [*tail, "return r"], cls)
 
     def _generate(self, title: str, parts: list[Part], head: list[str], tail: list[str], cls: Any = None) -> Function:
         fault = self._fault
@@ -180,9 +185,15 @@ class Shapes:
         def broken(invariant: str) -> CodecError:
             return fault(f"{title}: {invariant}")
 
+        def keep(more: tuple[Any, ...]) -> tuple[Any, ...]:
+            if not _plain(more):
+                raise fault(f"{title}: a field beyond the {len(parts)} known ones is not plain")
+            return more
+
         names: dict[str, Any] = {
             "cls": cls, "check": self._checks.get(cls), "misshapen": misshapen, "mistyped": mistyped,
             "out_of_range": out_of_range, "too_long": too_long, "broken": broken,
+            "keep": keep,
         }  # fmt: skip
         names |= {f"f{index}": self.function(hint) for index, (_, hint) in enumerate(parts) if hint not in _SCALARS}
         source = "def convert(v):\n" + "".join(f"    {line}\n" for line in (*head, *_checked(parts), *tail))
@@ -191,10 +202,29 @@ class Shapes:
         return function
 
 
-def _unpacking(parts: list[Part]) -> list[str]:
+def _unpacking(parts: list[Part], *, keeps: bool = False) -> list[str]:
     """Take a plain tuple apart: a longer one was written by a release that knows more fields."""
-    head = [f"if type(v) is not tuple or len(v) != {len(parts)}: raise misshapen(v)"]
+    size = len(parts)
+    head = [f"if type(v) is not tuple or len(v) {'<' if keeps else '!='} {size}: raise misshapen(v)"]
+    if keeps:
+        head += ["kept = ()", f"if len(v) > {size}: kept = keep(v[{size}:]); v = v[:{size}]"]
     return head + ([f"{_all(parts)} = v"] if parts else [])
+
+
+def _plain(values: tuple[Any, ...]) -> bool:
+    """Say whether these can be stored again: see `codec` for what occurs in a blob."""
+    # Not by recursion: how deep it goes is the writer's choice.
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is tuple:
+            waiting.extend(value)
+        elif type(value) is int:
+            if value >> 63:
+                return False
+        elif value is not None and type(value) not in (bool, str, bytes):
+            return False
+    return True
 
 
 def _checked(parts: list[Part]) -> list[str]:

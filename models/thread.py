@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode
-from reattach.models.record import record
+from reattach.models.record import NOTHING_KEPT, Kept, record
 from reattach.models.request import Request
 
 
@@ -20,6 +20,7 @@ class Queued:
 
     request: Request
     cancelled: bool = False
+    kept: Kept = NOTHING_KEPT
 
 
 @record
@@ -33,6 +34,7 @@ class Tombstone:
     status: Status
     code: FailureCode | None
     expires_at_ms: int
+    kept: Kept = NOTHING_KEPT
 
 
 @record
@@ -49,6 +51,7 @@ class Drain:
     invocation: Invocation
     wake_at_ms: int
     until_ms: int
+    kept: Kept = NOTHING_KEPT
 
 
 @record
@@ -71,6 +74,7 @@ class ThreadState:
     incarnation: str = ""
     sends_end_ms: int = 0
     after: tuple[str, ...] = ("",)
+    kept: Kept = NOTHING_KEPT
 
     @property
     def wake_at_ms(self) -> int:

@@ -153,9 +153,13 @@ class Driver:
         return Basis(self._texts[agent], redact_record(before), 0 if drain is None else drain.until_ms)
 
 
+# How a blob begins: an array of three, and the number of its schema.
+_OF_SCHEMA_1: Final = b"\x93\x01"
+
+
 def state_digest(invocation: Invocation) -> bytes:
-    """8 bytes that differ when a replay comes to another record."""
-    return hashlib.sha256(encode_invocation(redact_record(invocation))).digest()[:8]
+    """8 bytes that differ when a replay comes to another record; the same under every schema that stores it alike."""
+    return hashlib.sha256(_OF_SCHEMA_1 + encode_invocation(redact_record(invocation))[2:]).digest()[:8]
 
 
 def _sorted_out(

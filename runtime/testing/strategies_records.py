@@ -8,6 +8,7 @@ from reattach.models.invocation import AFTER_MAX, Invocation, Response, Tenure
 from reattach.models.journal import Basis, JournalEntry
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, Notice, NoticeKind, Outcome
+from reattach.models.record import NOTHING_KEPT, Kept
 from reattach.models.request import TIME_MS_MAX
 from reattach.models.thread import Drain, Queued, ThreadState, Tombstone
 from reattach.runtime.testing.strategies_basic import counts, failures, ids, json_bytes, requests, texts, times
@@ -70,18 +71,27 @@ def invocations(draw: st.DrawFn, leaves: SearchStrategy[Leaf] | None = None) -> 
             after=st.just(("",)) | st.lists(texts(), max_size=AFTER_MAX).map(tuple),
             cause=texts(),
             failure=failures() if leaf is Leaf.FAILED else st.none(),
+            kept=kept(),
         )
     )
+
+
+def kept() -> SearchStrategy[Kept]:
+    """What a later release may have added to a record; mostly nothing."""
+    plain = st.none() | counts() | texts() | st.lists(st.booleans() | st.binary(max_size=9), max_size=3).map(tuple)
+    return st.just(NOTHING_KEPT) | st.lists(plain, max_size=3).map(tuple).map(Kept)
 
 
 def tombstones() -> SearchStrategy[Tombstone]:
     digest = st.binary(min_size=16, max_size=16)
     ended = st.sampled_from([Status.COMPLETED, Status.FAILED])
-    return st.builds(Tombstone, ids(), counts(1), digest, ended, st.none() | st.sampled_from(FailureCode), times())
+    return st.builds(
+        Tombstone, ids(), counts(1), digest, ended, st.none() | st.sampled_from(FailureCode), times(), kept()
+    )
 
 
 def drains() -> SearchStrategy[Drain]:
-    return st.builds(Drain, invocations(st.just(Leaf.FAILED)), times(), times())
+    return st.builds(Drain, invocations(st.just(Leaf.FAILED)), times(), times(), kept())
 
 
 @st.composite
@@ -91,12 +101,13 @@ def thread_states(draw: st.DrawFn) -> ThreadState:
     return ThreadState(
         active=draw(invocations(st.sampled_from(_ALIVE))) if mode == "busy" else None,
         drain=draw(drains()) if mode == "draining" else None,
-        queue=tuple(draw(st.lists(st.builds(Queued, requests(), st.booleans()), max_size=2))),
+        queue=tuple(draw(st.lists(st.builds(Queued, requests(), st.booleans(), kept()), max_size=2))),
         tombstones=tuple(draw(st.lists(tombstones(), max_size=3))),
         epoch=draw(counts()),
         incarnation=draw(st.just("") | ids()),
         sends_end_ms=draw(times()),
         after=tuple(draw(st.lists(texts(), max_size=AFTER_MAX))),
+        kept=draw(kept()),
     )
 
 

@@ -1,5 +1,7 @@
 """What holds after every step of every walk."""
 
+from dataclasses import replace
+
 from hypothesis import given
 
 from reattach.fsm.step import step
@@ -8,6 +10,7 @@ from reattach.models.events import ProbeAnswered
 from reattach.models.invocation import check_invocation
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.policy import Deduplication
+from reattach.models.record import Kept
 from tests.fsm.walks import Walk, walks
 
 
@@ -16,6 +19,15 @@ def test_every_record_keeps_its_invariants(walk: Walk) -> None:
     for inv, event, env in walk:
         assert check_invocation(inv) == ""
         assert check_invocation(step(inv, event, env).invocation) == ""
+
+
+@given(walks())
+def test_what_a_later_release_knows_of_a_call_stays_with_it(walk: Walk) -> None:
+    more = Kept((7,))
+    for inv, event, env in walk:
+        known = replace(inv, kept=more, request=replace(inv.request, kept=more))
+        after = step(known, event, env).invocation
+        assert after.kept == after.request.kept == more
 
 
 @given(walks())

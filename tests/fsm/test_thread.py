@@ -29,6 +29,7 @@ from reattach.models.events import (
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import CancelKind
+from reattach.models.record import Kept
 from reattach.models.thread import ThreadState
 from tests.fsm.making import (
     CONTAINER,
@@ -506,6 +507,31 @@ class TestDrain:
         thread.on(CancelOrdered("call-1", 1))
         assert thread.state is not None
         assert thread.state.mode == "free", "an intent that was never sent leaves nothing to wait for"
+
+
+def test_what_a_later_release_knows_of_a_thread_stays_with_it() -> None:
+    more = Kept((7,))
+    thread = Thread()
+    thread.ask("call-0")
+    thread.finish()
+    thread.ask("call-1")
+    thread.ask("call-2")
+    thread.probe(Absent("call-0"))
+    thread.submit(Unresolved("reset"))
+    thread.on(TimeReached(), OVER + POLICY.drain_max_ms)
+    state = thread.state
+    assert state is not None and state.drain is not None
+    thread.state = ThreadState(
+        drain=replace(state.drain, kept=more),
+        queue=(replace(state.queue[0], kept=more),),
+        tombstones=(replace(state.tombstones[0], kept=more), *state.tombstones[1:]),
+        kept=more,
+    )
+    thread.probe(Unknown("503"))
+    thread.on(SubmitAnswered(replace(thread.ident, epoch=1), Accepted("run-1")))
+    after = thread.state
+    assert after.drain is not None and after.drain.invocation.handle == "run-1"
+    assert [after.kept, after.drain.kept, after.queue[0].kept, after.tombstones[0].kept] == [more] * 4
 
 
 def test_an_empty_thread_is_forgotten() -> None:

@@ -37,6 +37,7 @@ from reattach.models.events import Ident, ProbeAnswered, Progressed, Requested, 
 from reattach.models.invocation import Invocation, Tenure
 from reattach.models.lifecycle import Leaf
 from reattach.models.outcomes import Failure, FailureCode, Notice, NoticeKind
+from reattach.models.record import Kept
 from reattach.models.request import Request
 from reattach.models.shapes import BYTES_MAX, ITEMS_MAX, TEXT_CHARS_MAX, Shapes
 from reattach.models.thread import Drain, Queued, ThreadState
@@ -189,15 +190,41 @@ def test_a_newer_schema_says_to_upgrade(schema: int) -> None:
 
 
 def test_an_older_schema_says_what_to_do() -> None:
-    with pytest.raises(Corrupt, match="release in between"):
-        decode_thread(msgpack.packb([SCHEMA_VERSION - 1, "thread", []]))
+    with pytest.raises(Corrupt, match=rf"reads {SCHEMA_VERSION - 1} to {SCHEMA_VERSION}: .* release in between"):
+        decode_thread(msgpack.packb([SCHEMA_VERSION - 2, "thread", []]))
 
 
-def test_a_record_with_more_fields_is_refused() -> None:
+def test_fields_of_a_later_release_are_kept_and_stored_again() -> None:
+    more = [None, 7, "later", [True, b"x", []]]
+    call = replace(CALL, request=REQUESTED)
+    state = ThreadState(active=call, queue=(Queued(REQUESTED),))
+    schema, kind, body = msgpack.unpackb(encode_thread(state))
+    body += more
+    for longer in (body[0], body[0][0], body[2][0], body[2][0][0]):
+        longer += more
+    data = msgpack.packb([schema, kind, body])
+    back = decode_thread(data)
+    assert encode_thread(back) == data
+    assert back.kept == back.queue[0].kept == (None, 7, "later", (True, b"x", ()))
+    assert back.active is not None and back.active.kept == back.active.request.kept == back.kept
+
+
+@pytest.mark.parametrize("more", [-1, 2**63, 1.5, [[-1]]])
+def test_what_no_release_stores_is_not_kept(more: Any) -> None:
     schema, kind, body = msgpack.unpackb(encode_thread(ThreadState()))
-    for fields in ([*body, 1], body[:-1]):
-        with pytest.raises(Corrupt, match=f"8 fields expected, got tuple of {len(fields)}"):
-            decode_thread(msgpack.packb([schema, kind, fields]))
+    with pytest.raises(Corrupt, match="ThreadState: a field beyond the 8 known ones is not plain"):
+        decode_thread(msgpack.packb([schema, kind, [*body, more]]))
+    with pytest.raises(CodecError, match="not plain"):
+        encode_thread(ThreadState(kept=Kept((Leaf.FAILED,))))
+
+
+def test_records_with_fewer_fields_and_others_with_more_are_refused() -> None:
+    schema, kind, body = msgpack.unpackb(encode_thread(ThreadState()))
+    with pytest.raises(Corrupt, match="8 fields expected, got tuple of 7"):
+        decode_thread(msgpack.packb([schema, kind, body[:-1]]))
+    schema, kind, body = msgpack.unpackb(NOTICE.encode(Notice(NoticeKind.PARKED, "call-1", 1, "waits")))
+    with pytest.raises(Corrupt, match=f"{len(body)} fields expected, got tuple of {len(body) + 1}"):
+        NOTICE.decode(msgpack.packb([schema, kind, [*body, 1]]))
 
 
 @pytest.mark.parametrize("kind", CODECS)

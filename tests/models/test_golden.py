@@ -7,18 +7,21 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+import msgpack  # type: ignore[import-untyped]
 import pytest
 
 from reattach.models.codec import CODECS, SCHEMA_VERSION
+from reattach.models.record import Kept
 from tests.models.golden.samples import HINTS, described
 from tests.models.golden.write import write
 
 ROOT = Path(__file__).parent / "golden"
 FOLDER = ROOT / f"v{SCHEMA_VERSION}"
+BEFORE = ROOT / f"v{SCHEMA_VERSION - 1}"
 
 
-def lines(kind: str) -> Iterator[tuple[str, bytes, Any]]:
-    for line in (FOLDER / f"{kind}.jsonl").read_text().splitlines():
+def lines(kind: str, folder: Path = FOLDER) -> Iterator[tuple[str, bytes, Any]]:
+    for line in (folder / f"{kind}.jsonl").read_text().splitlines():
         case = json.loads(line)
         yield case["name"], bytes.fromhex(case["hex"]), case["value"]
 
@@ -31,9 +34,19 @@ def test_stored_values_are_read_and_stored_alike(kind: str) -> None:
         assert CODECS[kind].encode(value) == data, name
 
 
+@pytest.mark.parametrize("kind", CODECS)
+def test_values_of_the_schema_before_are_read_and_stored_in_this_one(kind: str) -> None:
+    for name, data, meant in lines(kind, BEFORE):
+        value = CODECS[kind].decode(data)
+        assert described(value) == meant, name
+        stored = CODECS[kind].encode(value)
+        assert msgpack.unpackb(stored)[0] == SCHEMA_VERSION
+        assert CODECS[kind].decode(stored) == value, name
+
+
 def parts(hint: Any, seen: set[Any]) -> set[str]:
     """Names of every record and enum member that a hint can hold."""
-    if hint in seen or hint in (int, str, bytes, bool, NoneType, Ellipsis):
+    if hint in seen or hint in (int, str, bytes, bool, NoneType, Ellipsis, Kept):
         return set()
     seen.add(hint)
     if isinstance(hint, UnionType) or get_origin(hint) is tuple:

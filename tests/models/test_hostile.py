@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reattach.models import errors
-from reattach.models.codec import CODECS, THREAD
+from reattach.models.codec import CODECS, SCHEMA_VERSION, THREAD
 from reattach.models.errors import Corrupt, TooLarge, TooNew
 from reattach.models.thread import Queued, ThreadState
 from tests.models.test_codec import CALL, REQUESTED, STRATEGIES
@@ -84,12 +84,12 @@ def test_maps_and_extensions_are_refused_before_they_are_anyones_field(data: byt
 def test_errors_are_short_whatever_they_complain_about(kind: str, words: Any, data: st.DataObject) -> None:
     known = CODECS[kind].encode(data.draw(STRATEGIES[kind]))
     blob = msgpack.unpackb(known, unicode_errors="surrogatepass")
-    attempt(msgpack.packb([1, words, []]))
-    attempt(msgpack.packb([1, kind, words]))
-    attempt(msgpack.packb([1, kind, [words, []]]))
+    attempt(msgpack.packb([SCHEMA_VERSION, words, []]))
+    attempt(msgpack.packb([SCHEMA_VERSION, kind, words]))
+    attempt(msgpack.packb([SCHEMA_VERSION, kind, [words, []]]))
     for index in range(len(blob[2])):
         body = [*blob[2][:index], words, *blob[2][index + 1 :]]
-        attempt(msgpack.packb([1, kind, body], unicode_errors="surrogatepass"))
+        attempt(msgpack.packb([SCHEMA_VERSION, kind, body], unicode_errors="surrogatepass"))
 
 
 def test_corpus_names_are_unique() -> None:
@@ -119,7 +119,7 @@ def _anything() -> st.SearchStrategy[Any]:
 @given(st.sampled_from(sorted(CODECS)), _anything())
 @settings(max_examples=500)
 def test_any_msgpack_as_a_body(kind: str, body: Any) -> None:
-    attempt(msgpack.packb([1, kind, body]))
+    attempt(msgpack.packb([SCHEMA_VERSION, kind, body]))
 
 
 @given(st.data())

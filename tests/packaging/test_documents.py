@@ -1,6 +1,5 @@
 """What the documents say is what the code does: generated parts, examples, keys and defaults."""
 
-import json
 import re
 from dataclasses import fields
 from enum import Enum

@@ -45,7 +45,7 @@ FOREIGN = base64.b64encode(encode_request(request()))
         (b"\xff\xfe\x00\n", "no journal entry: not base64"),
         (b"aGVsbG8=\n", "no journal entry: "),
         (FOREIGN + b"\n", "no journal entry: holds 'request', 'entry' expected"),
-        (FUTURE + b"\n", "no journal entry: written with schema 99, this release reads up to 1: upgrade"),
+        (FUTURE + b"\n", "no journal entry: written with schema 99, this release reads up to 2: upgrade"),
         (FUTURE[:7], "truncated: the last line is not complete"),
     ],
 )

@@ -17,6 +17,7 @@ from reattach.models.invocation import Invocation
 from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import Failure, FailureCode, Notice, Outcome
+from reattach.models.record import NOTHING_KEPT, Kept
 from reattach.models.request import Request
 from reattach.models.thread import Drain, ThreadState
 
@@ -55,6 +56,8 @@ def _of(hint: Any) -> Iterator[Any]:
         yield from _BYTES
     elif hint is bool:
         yield from (False, True)
+    elif hint is Kept:
+        yield from (NOTHING_KEPT, Kept((None, 7, "later", (True, b"\x01", ()))))
     elif hint is Invocation:
         yield from _invocations()
     elif isinstance(hint, UnionType):
@@ -126,6 +129,9 @@ def described(value: Any) -> Any:
         return f"{type(value).__name__}.{value.name}"
     if is_dataclass(value) and not isinstance(value, type):
         named = {field.name: described(getattr(value, field.name)) for field in fields(value)}
+        if named.get("kept") == []:
+            # As what was written before there was such a field.
+            del named["kept"]
         return {"class": type(value).__name__, **named}
     if isinstance(value, tuple):
         return [described(each) for each in value]
