@@ -26,7 +26,8 @@ help: ## Show what can be made.
 
 install: $(STAMP) ## Make .venv with everything for development.
 
-$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+# The version stands in the package, and the installed metadata repeats it.
+$(STAMP): pyproject.toml constraints.txt reattach/__init__.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 

@@ -86,7 +86,8 @@ class Endpoint:
     def clean(self, text: str, chars_max: int = CAUSE_CHARS_MAX) -> str:
         """Make one printable line without the token of what a remote has said."""
         if self._token:
-            text = text[: chars_max + len(self._token)].replace(self._token, "***")
+            # All of it, before it is cut: the cut may fall into the token.
+            text = text.replace(self._token, "***")
         return one_line(text, chars_max)
 
 

@@ -16,15 +16,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
-
 from reattach.adapters.contract import AgentConfig, Limits
+from reattach.adapters.http import open_client
 from reattach.adapters.registry import create
 from reattach.models.errors import ConfigError
 from reattach.models.policy import Policy, Terms
 
 PARALLELISM_MAX: Final = 64
 CONCURRENCY_MAX: Final = 10_000
+BACKLOG_MAX: Final = 1_000_000
 INTERVAL_MS_MAX: Final = 3_600_000
 OPTIONAL: Final = ("control", "journal", "notices", "progress")
 CONFIG_BYTES_MAX: Final = 1024 * 1024
@@ -45,6 +45,7 @@ class JobConfig:
         logs: folder of Flink's and the workers' logs.
         parallelism: subtasks, all in one process.
         concurrency_max: remote requests in flight at once, per subtask.
+        backlog_max: requests to remotes that may wait for their turn, per subtask, before input has to.
         idle_stop: stop when every request has its outcome; else run until told to stop.
     """
 
@@ -61,6 +62,7 @@ class JobConfig:
     parallelism: int = 1
     checkpoint_interval_ms: int = 1_000
     concurrency_max: int = 256
+    backlog_max: int = 10_000
     idle_stop: bool = True
 
 
@@ -120,9 +122,9 @@ def check_agents(agents: Mapping[str, AgentConfig]) -> dict[str, Terms]:
     Raises:
         ConfigError: names the key, as `agents.NAME.…`.
     """
-    terms = {}
+    client, terms = open_client(), {}
     for name, agent in agents.items():
-        adapter = create(agent, httpx.AsyncClient())
+        adapter = create(agent, client)
         try:
             terms[name] = Terms(adapter.capabilities, agent.policy)
         except ConfigError as error:
@@ -146,6 +148,7 @@ def _job(base: Path, table: Mapping[str, Any]) -> JobConfig:
             "job.checkpoint_interval_ms", table.get("checkpoint_interval_ms", 1_000), 50, INTERVAL_MS_MAX
         ),
         concurrency_max=_number("job.concurrency_max", table.get("concurrency_max", 256), 1, CONCURRENCY_MAX),
+        backlog_max=_number("job.backlog_max", table.get("backlog_max", 10_000), 1, BACKLOG_MAX),
         idle_stop=_flag("job.idle_stop", table.get("idle_stop", True)),
     )
     _apart(job)

@@ -72,9 +72,9 @@ class Dispatch:
         return len(self.round)
 
     @property
-    def down(self) -> list[str]:
-        """Agents whose breaker is open."""
-        return [lane.name for lane in self.round.lanes.values() if not lane.breaker.closed]
+    def down(self) -> dict[str, str]:
+        """Agents whose breaker is open, and why their last request failed."""
+        return {lane.name: lane.cause for lane in self.round.lanes.values() if not lane.breaker.closed}
 
     def put(self, order: Order) -> None:
         """Let an order wait for `start`. A read ends an older one for its key that is under way."""

@@ -36,6 +36,8 @@ from reattach.runtime.witness import witnessed
 
 CLOSE_TIMEOUT_S: Final = 15.0
 GIVE_UP_S: Final = 5.0
+ROOM_S: Final = 1.0
+LOOK_S: Final = 0.002
 PROGRESS_BYTES_MAX: Final = 32 * 1024 * 1024
 _BATCH_BYTES: Final = 512
 
@@ -51,6 +53,7 @@ class Executor:
         agents: by name; their adapters are built at once.
         concurrency_max: requests in flight, of all agents; `Limits` has each agent's own.
         streams_max: streams open at the same time; a watch above it waits for the next poll.
+        backlog_max: orders that may wait, each with its call's record, before new calls have to: see `wait_for_room`.
         job_manager: who knows of checkpoints; needed for agents that write ahead.
 
     Raises:
@@ -63,10 +66,12 @@ class Executor:
         *,
         concurrency_max: int = 256,
         streams_max: int = 1024,
+        backlog_max: int = 10_000,
         job_manager: JobManager | None = None,
     ) -> None:
         self._job_manager = job_manager
         self._agents = dict(agents)
+        self._backlog_max = backlog_max
         self._connections_max = concurrency_max + streams_max
         self._inbox: deque[Order] = deque()
         self._events: deque[tuple[str, Answered]] = deque()
@@ -140,8 +145,19 @@ class Executor:
         return len(self._inbox) + self._dispatch.backlog
 
     @property
-    def down(self) -> list[str]:
-        """Agents whose circuit breaker is open."""
+    def room(self) -> bool:
+        """Fewer orders wait than may."""
+        return self.backlog < self._backlog_max
+
+    def wait_for_room(self) -> None:
+        """Block the caller while there is none: for `ROOM_S` at most, since checkpoints and timers wait with it."""
+        give_up_s = time.monotonic() + ROOM_S
+        while not self.room and not self._closed and not self.ended and time.monotonic() < give_up_s:
+            time.sleep(LOOK_S)
+
+    @property
+    def down(self) -> dict[str, str]:
+        """Agents whose circuit breaker is open, and why their last request failed."""
         return self._dispatch.down
 
     @property

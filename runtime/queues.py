@@ -33,7 +33,7 @@ SENDS_IN_A_ROW_MAX: Final = 4
 # A read may wait for half the time that its caller gives it; the other half is for its answer.
 READ_SHARE: Final = 0.5
 LATE: Final = "its time was over before its turn came"
-DOWN: Final = "not asked: the last requests to this agent all failed"
+DOWN: Final = "not asked: the last requests to this agent all failed"  # and why the very last did
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,14 @@ class Lane:
     Attributes:
         in_round: it takes its turns.
         asleep: it takes none before its rate allows another request.
+        cause: why the last request that failed did so.
     """
 
     def __init__(self, name: str, limits: Limits) -> None:
         self.name = name
         self.bucket = Bucket(limits.requests_per_second)
         self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_ms / 1000)
+        self.cause = ""
         self.in_flight = 0
         self.streams = 0
         self.sends: deque[Order] = deque()
@@ -156,6 +158,8 @@ class Lane:
             return
         self.in_flight -= 1
         self.breaker.end(run.trial, None if stopped else run.sight.failed, now_s)
+        if run.sight.failed and not stopped:
+            self.cause = run.sight.cause
 
     def drop(self, order: Order) -> None:
         """Forget an order that `refused` or `next` has named."""
@@ -172,7 +176,7 @@ class Lane:
             if order.until and now_s > order.until:
                 return order, LATE
             if not self.breaker.admits(order.kind, now_s):
-                return order, DOWN
+                return order, f"{DOWN}; the latest: {self.cause}" if self.cause else DOWN
         return None
 
     def next(self, now_s: float) -> Order | None:

@@ -93,14 +93,27 @@ def notice_json(notice: Notice) -> str:
 
 
 def unheard_json(seconds: int) -> str:
-    """A line of the notices output about no call in particular."""
+    """A line of the notices output about no call in particular: nobody says which checkpoints have completed."""
     message = (
         f"calls are held: for {seconds} s Flink's REST interface has not told which checkpoints have completed; they "
         "are sent when it does"
     )
-    return _line(
-        {"kind": "write_ahead_stalled", "invocation_id": "", "generation": 0, "message": message, "detail": None}
-    )
+    return _of_no_call("write_ahead_stalled", message)
+
+
+def down_json(agent: str, cause: str) -> str:
+    """The same, when an agent's circuit breaker has opened."""
+    message = f"{agent}: the last requests all failed, the latest with: {cause}; calls are kept and tried again"
+    return _of_no_call("agent_down", message)
+
+
+def up_json(agent: str) -> str:
+    """The same, when it has closed."""
+    return _of_no_call("agent_up", f"{agent}: a request got through; calls go on")
+
+
+def _of_no_call(kind: str, message: str) -> str:
+    return _line({"kind": kind, "invocation_id": "", "generation": 0, "message": message, "detail": None})
 
 
 def reject_json(value: object, reason: str) -> str:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 import httpx
 
-from reattach.adapters.http import Client
+from reattach.adapters.http import Client, cause_of
 
 SERVER_ERROR = 500
 
@@ -21,13 +21,15 @@ class Sight:
 
     Attributes:
         failed: how its last request ended, None before the first. A request without an end has failed.
+        cause: of that failure, in a few words of ours.
         requests: how many it has begun.
     """
 
-    __slots__ = ("failed", "requests")
+    __slots__ = ("cause", "failed", "requests")
 
     def __init__(self) -> None:
         self.failed: bool | None = None
+        self.cause = ""
         self.requests = 0
 
 
@@ -52,9 +54,13 @@ class Witness(httpx.AsyncBaseTransport):
         sight.requests += 1
         if sight.requests > 1:
             self._one_more()
-        sight.failed = True
-        response = await self._wire.handle_async_request(request)
-        sight.failed = response.status_code >= SERVER_ERROR
+        sight.failed, sight.cause = True, "no answer in time"
+        try:
+            response = await self._wire.handle_async_request(request)
+        except Exception as error:
+            sight.cause = cause_of(error)
+            raise
+        sight.failed, sight.cause = response.status_code >= SERVER_ERROR, f"status {response.status_code}"
         return response
 
 

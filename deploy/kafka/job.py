@@ -115,7 +115,8 @@ def client_properties(path: Path) -> dict[str, str]:
 def build(environment: StreamExecutionEnvironment, config: RunConfig, client: dict[str, str], *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
-    function = ReattachFunction(config.agents, concurrency_max=job.concurrency_max, lineage=lineage)
+    settings = {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
+    function = ReattachFunction(config.agents, **settings)
     calls = (
         request_values(environment, job, client)
         .key_by(request_key_of, Types.STRING())

@@ -42,6 +42,7 @@ from reattach.runtime.clock import SteadyClock
 from reattach.runtime.config import check_agents
 from reattach.runtime.driver import Applied, Driver
 from reattach.runtime.executor import Executor
+from reattach.runtime.flink.alarms import Alarms
 from reattach.runtime.flink.inputs import read_request
 from reattach.runtime.flink.jobmanager import FlinkJobManager
 from reattach.runtime.flink.keys import KeyedBackend, key_of, parts_of
@@ -62,14 +63,15 @@ RECOVERIES_PER_PUMP: Final = 500
 # Timers beyond it (the ends of tombstones) are many and seldom replaced: not worth remembering.
 REMEMBERED_MS: Final = 10 * 60_000
 
-# So long without an answer from the JobManager, and again after each further time.
-UNHEARD_S: Final = 30.0
-
 Output = Any
 
 
 class StoodStill(ReattachError):
     """This incarnation may have been replaced without knowing it."""
+
+
+class LoopEnded(ReattachError):
+    """The thread that sends and hears for this incarnation is gone."""
 
 
 class Host:
@@ -83,7 +85,7 @@ class Host:
 
     Args:
         agents: by name.
-        concurrency_max, streams_max: see `Executor`.
+        concurrency_max, streams_max, backlog_max: see `Executor`.
         journal: yield journal entries.
         lineage: this job is only ever started from the latest checkpoint of its last run. For agents that write
             ahead: a call that such a checkpoint does not show as held was never sent, however old its request.
@@ -97,6 +99,7 @@ class Host:
         *,
         concurrency_max: int = 256,
         streams_max: int = 1024,
+        backlog_max: int = 10_000,
         journal: bool = True,
         lineage: bool = False,
         rest_url: str = "",
@@ -107,6 +110,7 @@ class Host:
         self._limits = {name: agent.policy.message_bytes_max for name, agent in agents.items()}
         self._concurrency_max = concurrency_max
         self._streams_max = streams_max
+        self._backlog_max = backlog_max
         self._journal = journal
 
     def open(self, context: Any) -> None:
@@ -137,7 +141,7 @@ class Host:
         self._pump_key = self._backend.own_key(PUMP_KEY)
         self._pump_at = 0
         self._pump_ms = PUMP_MS
-        self._warn_at_s = UNHEARD_S
+        self._alarms = Alarms(self._executor)
         self._foreign = set(self._backend.keys(STATE))
         self._recoveries = [(opened_ms + self._slot_ms(key), key) for key in self._foreign]
         heapq.heapify(self._recoveries)
@@ -146,10 +150,13 @@ class Host:
     def process(self, value: str | bytes | Request, context: Any) -> Iterator[Output]:
         """Take one request: a line of JSON, or one that is parsed already.
 
+        Pauses while as many orders wait as `backlog_max` allows, which Flink shows as backpressure.
+
         Raises:
             ConfigError: the stream is not keyed by `request_key_of`.
         """
-        self._check_awake()
+        self._check_fit()
+        self._executor.wait_for_room()
         mine = context.get_current_key()
         request = read_request(value, self._agents)
         if isinstance(request, Request):
@@ -169,7 +176,7 @@ class Host:
         Raises:
             ConfigError: the stream is not keyed by `order_key_of`.
         """
-        self._check_awake()
+        self._check_fit()
         mine = context.get_current_key()
         try:
             order = read_order(value, self._limits)
@@ -184,7 +191,7 @@ class Host:
 
     def on_timer(self, timestamp: int, context: Any) -> Iterator[Output]:
         """Serve the pump, or the key whose timer this is."""
-        self._check_awake()
+        self._check_fit()
         mine = context.get_current_key()
         if mine == self._pump_key:
             if self._pump_at and timestamp >= self._pump_at:
@@ -196,12 +203,14 @@ class Host:
                 yield from self._apply(mine, TimeReached())
         self._arm(mine)
 
-    def _check_awake(self) -> None:
-        """Refuse to go on as an incarnation that may have been replaced.
+    def _check_fit(self) -> None:
+        """Refuse to go on as an incarnation that may have been replaced, or cannot send any more.
 
         Raises:
-            StoodStill: the task is to start anew.
+            StoodStill, LoopEnded: the task is to start anew.
         """
+        if self._executor.ended:
+            raise LoopEnded("the loop that carries requests out has ended, and the task starts anew: see its log")
         if not self._executor.awake:
             raise StoodStill(
                 "this process stood still for longer than half of overlap_ms, and another task may have taken its "
@@ -217,6 +226,7 @@ class Host:
             self._agents,
             concurrency_max=self._concurrency_max,
             streams_max=self._streams_max,
+            backlog_max=self._backlog_max,
             job_manager=self._job_manager() if self._writes_ahead else None,
         )
 
@@ -247,23 +257,16 @@ class Host:
             self._backend.switch_to(key)
             yield from self._apply(key, fact)
         now, recovered = self._clock.now_ms(), 0
-        while self._recoveries and self._recoveries[0][0] <= now and recovered < RECOVERIES_PER_PUMP:
+        due = RECOVERIES_PER_PUMP if self._executor.room else 0
+        while self._recoveries and self._recoveries[0][0] <= now and recovered < due:
             _, key = heapq.heappop(self._recoveries)
             if key in self._foreign:
                 recovered += 1
                 self._backend.switch_to(key)
                 yield from self._apply(key, Restored())
         self._pump_ms = PUMP_MS if facts or recovered else min(PUMP_SLOW_MS, self._pump_ms + 1)
-        yield from self._warn_if_unheard()
-
-    def _warn_if_unheard(self) -> Iterator[Output]:
-        """Tell people when calls are held and nobody says which checkpoints have completed."""
-        unheard_s = self._executor.unheard_s
-        if unheard_s >= self._warn_at_s:
-            self._warn_at_s = unheard_s + UNHEARD_S
-            yield NOTICES, records.unheard_json(int(unheard_s))
-        elif unheard_s < UNHEARD_S:
-            self._warn_at_s = UNHEARD_S
+        for line in self._alarms.raised():
+            yield NOTICES, line
 
     def _arm(self, mine: str) -> None:
         """Keep the pump going while anything may still come, and make `mine` the current key again."""
@@ -285,6 +288,7 @@ class Host:
             "in_flight": self._executor.in_flight,
             "backlog": self._executor.backlog,
             "facts_waiting": self._executor.pending,
+            "agents_down": len(self._executor.down),
             "recoveries_waiting": len(self._foreign),
         }
 

@@ -101,7 +101,7 @@ def uri_of(path: Path) -> str:
 def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
-    settings = {"concurrency_max": job.concurrency_max, "lineage": lineage}
+    settings = {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
     requests = request_lines(environment, job)
     if job.control is None:
         keyed = requests.key_by(request_key_of, Types.STRING())

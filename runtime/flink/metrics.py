@@ -31,6 +31,7 @@ LEVELS: Final = {
     "in_flight": "requests under way",
     "backlog": "orders that wait for a slot",
     "facts_waiting": "answers that the pump has not taken yet",
+    "agents_down": "agents whose circuit breaker is open",
     "recoveries_waiting": "restored calls that have not been taken over yet",
 }
 HISTOGRAMS: Final = {
@@ -178,5 +179,6 @@ milliseconds. Numbers arrive up to 200 ms late.
 * `notices_late`, `failures_lost`, `failures_ambiguous` rising: the remote forgets, or takes longer than its bounds.
 * `recoveries_waiting` not falling after a restart, `facts_waiting` rising: the subtask does not keep up.
 * `live_submitted_holding` rising: checkpoints do not complete, or Flink's REST does not answer.
+* `agents_down` above 0: a remote does not answer, the notice `agent_down` says how.
 * `outcomes_completed` standing still while `in_flight` is at its limit: a remote hangs.
 """

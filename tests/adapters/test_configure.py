@@ -12,6 +12,7 @@ import pytest
 
 from reattach.adapters import http, registry
 from reattach.adapters.contract import AgentConfig
+from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.thread import ThreadAdapter
 from reattach.models.errors import ConfigError
 from reattach.models.policy import Evidence
@@ -140,3 +141,11 @@ def test_the_token_is_nowhere(
     out, err = capfd.readouterr()
     assert "***" in str(said)
     assert SECRET not in "\n".join((*said, caplog.text, out, err))
+
+
+@pytest.mark.parametrize("shift", range(len(SECRET)))
+def test_no_part_of_a_token_is_left_where_a_text_is_cut(shift: int) -> None:
+    """A remote that repeats it again and again, with the cut anywhere in it."""
+    said = Endpoint("http://remote", SECRET).clean("x" * shift + SECRET * 100, 200)
+    assert len(said) <= 200
+    assert not any(SECRET[:count] in said for count in range(4, len(SECRET) + 1))

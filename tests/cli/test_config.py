@@ -65,7 +65,7 @@ WRONG: Mapping[str, tuple[str, str]] = {
     "empty agents": ("[job]\n" + JOB + "[agents]\n", "agents: name at least one"),
     "unknown table": (parts() + "[jobs]\n", "jobs: no such key; did you mean job?"),
     "unknown job key": (parts(JOB + "checkpoint_intervall_ms = 5\n"), "did you mean checkpoint_interval_ms?"),
-    "far-off key": (parts(JOB + "zzz = 1\n"), "job.zzz: no such key; known: checkpoint_interval_ms,"),
+    "far-off key": (parts(JOB + "zzz = 1\n"), "job.zzz: no such key; known: backlog_max, checkpoint_interval_ms,"),
     "missing folder": (parts('requests = "in"\noutcomes = "out"\n'), "job.checkpoints: required"),
     "wrong type": (parts(JOB + 'parallelism = "two"\n'), "job.parallelism = 'two': must be a whole number from 1 to"),
     "flag as number": (parts(JOB + "parallelism = true\n"), "job.parallelism = True: must be a whole number"),

@@ -1,7 +1,8 @@
 """A job with a function of its own around `Host`: `python -m tests.flink.embedded CONFIG TRIGGER`.
 
-It raises in the middle of its work whenever the trigger file exists (and removes it), restarts in
-the same interpreter, and runs until it is ended from outside.
+Whenever the trigger file exists (and it removes it), it raises in the middle of its work, or kills the loop
+that carries requests out, if the file says so. It restarts in the same interpreter, and runs until it is
+ended from outside.
 """
 
 import os
@@ -39,7 +40,11 @@ class Fragile(KeyedProcessFunction):
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         yield from self.host.on_timer(timestamp, ctx)
         if os.path.exists(self.trigger):
+            how = Path(self.trigger).read_text()
             os.unlink(self.trigger)
+            if how == "loop":
+                self.host._executor._loop.call_soon_threadsafe(sys.exit)
+                return
             raise RuntimeError("the user's own code failed")
 
 

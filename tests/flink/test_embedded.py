@@ -39,6 +39,22 @@ def test_an_exception_in_the_task_leaves_no_old_loop_behind(tmp_path: Path, seed
         assert_each_once(made)
 
 
+def test_a_loop_that_is_killed_takes_its_task_with_it_and_nothing_else(tmp_path: Path) -> None:
+    """Nobody would send or hear anything any more; the JVM, the interpreter and the runs go on."""
+    with world(tmp_path / "w", latency="2s-6s") as made:
+        made.ask(CALLS)
+        trigger, opened = start(made)
+        made.until(lambda: made.kinds()["end"] > 0, "a run that has ended")
+        loop = made.folder / "loop"
+        loop.write_text("loop")
+        loop.rename(trigger)
+        made.until(lambda: len(lives(opened)) == 2, "the second life")
+        assert lives(opened)[0][0] == lives(opened)[1][0], "the same process"
+        made.until(lambda: len(made.outcomes_of()) == CALLS, "every outcome")
+        assert_each_once(made)
+        assert "the loop that carries requests out has ended" in _everything(made)
+
+
 def test_twenty_restarts_in_one_interpreter_leave_threads_and_sockets_flat(tmp_path: Path) -> None:
     with world(tmp_path / "w", latency="40s-45s") as made:
         made.ask(20)

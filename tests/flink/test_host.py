@@ -3,6 +3,7 @@
 import gc
 import json
 import random
+import sys
 import time
 from collections import Counter
 from typing import Any
@@ -20,7 +21,7 @@ from reattach.models.request import Request
 from reattach.runtime.clock import SteadyClock
 from reattach.runtime.flink import host as host_module
 from reattach.runtime.flink.function import UNREADABLE, ReattachFunction, request_key_of
-from reattach.runtime.flink.host import JOURNAL, NOTICES, REJECTS, Host, StoodStill
+from reattach.runtime.flink.host import JOURNAL, NOTICES, REJECTS, Host, LoopEnded, StoodStill
 from reattach.runtime.flink.keys import key_of
 from reattach.runtime.pulse import Pulse
 from tests.flink.stage import QUICK, Stage
@@ -326,6 +327,40 @@ class TestTheHostItself:
         with pytest.raises(StoodStill):
             stage.send(key("b"), line("b"))
         stage.host.close()
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    def test_a_host_whose_loop_has_ended_starts_anew(self, make: Any, remote: Remote) -> None:
+        """Nobody would send or hear anything any more."""
+        remote.gate.clear()
+        stage = Stage(make())
+        stage.send(key("a"), line("a"))
+        stage.host._executor._loop.call_soon_threadsafe(sys.exit)
+        with pytest.raises(LoopEnded, match="starts anew"):
+            stage.run(lambda: False, "the end of the loop")
+        remote.gate.set()
+        again = Stage(make(), stage.snapshot())
+        again.run(lambda: bool(outcomes(again)), "the outcome")
+        assert remote.turns == {"a": 1}
+
+    def test_restored_calls_wait_for_room(self, make: Any, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many they are, no more of them are asked about than may wait."""
+        monkeypatch.setattr(host_module, "RECOVERIES_PER_PUMP", 1)
+        remote.finish_by_itself = False
+        first = Stage(make())
+        for number in range(20):
+            first.send(key(f"c{number}"), line(f"c{number}"))
+        first.run(lambda: sum(remote.turns.values()) == 20, "all running")
+        remote.gate.clear()
+        patient = config(remote, **{**QUICK, "probe_timeout_ms": 60_000})
+        host = Host({"agent": patient}, concurrency_max=1, backlog_max=5)
+        second = Stage(host, first.snapshot())
+        second.run(lambda: not host._executor.room, "a backlog")
+        pumps = second.pumps
+        second.run(lambda: second.pumps > pumps + 20, "more pumps")
+        assert len(host._foreign) == 20 - 1 - 5
+        remote.gate.set()
+        second.run(lambda: not host._foreign, "all taken over")
+        host.close()
 
     def test_a_host_that_is_dropped_ends_its_loop(self, make: Any, remote: Remote) -> None:
         """A cancelled job closes nothing: Python only loses sight of it."""

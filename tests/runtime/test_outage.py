@@ -66,7 +66,7 @@ def test_an_outage_loses_nothing_and_the_remote_is_left_alone(wire: Any, net: Ne
     host.apply_all(requested(100))
     host.run(lambda: host.ordered(Submit) >= 30, "some of them sent")
     remote.status = fault
-    host.run(lambda: host.executor.down == ["agent"], "an open breaker")
+    host.run(lambda: list(host.executor.down) == ["agent"], "an open breaker")
     asked, ordered, since = len(remote.asked), sum(host.orders.values()), time.monotonic()
     host.run(lambda: sum(host.orders.values()) >= ordered + 300, "orders that come back")
     trials = len(remote.asked) - asked
