@@ -43,6 +43,7 @@ class Applied:
         wake_at_ms: a durable timer must exist at or before this time; 0 for none.
         orders: remote effects for the executor, each with the record it was ordered for.
         leaf: the state of the call that is under way now, None for none.
+        queued: later turns that wait for the thread.
     """
 
     stored: bytes | None
@@ -55,6 +56,7 @@ class Applied:
     counts: tuple[str, ...]
     journal: tuple[JournalEntry, ...]
     leaf: Leaf | None
+    queued: int
 
 
 class Driver:
@@ -194,4 +196,5 @@ def _sorted_out(
         tuple(counts),
         journal,
         None if result.state is None or result.state.active is None else result.state.active.leaf,
+        0 if result.state is None else len(result.state.queue),
     )

@@ -42,6 +42,9 @@ PROGRESS_BYTES_MAX: Final = 32 * 1024 * 1024
 _BATCH_BYTES: Final = 512
 
 
+Heard = tuple[str, Answered, float]
+
+
 class StillSending(ReattachError):
     """A former incarnation's loop does not end, so it could still send."""
 
@@ -74,7 +77,7 @@ class Executor:
         self._backlog_max = backlog_max
         self._connections_max = concurrency_max + streams_max
         self._inbox: deque[Order] = deque()
-        self._events: deque[tuple[str, Answered]] = deque()
+        self._events: deque[Heard] = deque()
         self._scheduled = False
         self._closed = False
         self._ending = False
@@ -115,9 +118,13 @@ class Executor:
 
     def drain(self, most: int) -> list[tuple[str, Answered]]:
         """Take at most `most` facts, oldest first, each with its key."""
+        return [(key, fact) for key, fact, _ in self.heard(most)]
+
+    def heard(self, most: int) -> list[Heard]:
+        """The same, and when each was heard: monotonic seconds."""
         events = self._events
         taken = [events.popleft() for _ in range(min(most, len(events)))]
-        self._progress_taken += sum(_weight(fact) for _, fact in taken)
+        self._progress_taken += sum(_weight(fact) for _, fact, _ in taken)
         return taken
 
     @property
@@ -254,7 +261,7 @@ class Executor:
         # Progress is not the truth: it is dropped when the host is this far behind.
         if not weight or self._progress_told - self._progress_taken + weight <= PROGRESS_BYTES_MAX:
             self._progress_told += weight
-            self._events.append((key, event))
+            self._events.append((key, event, time.monotonic()))
 
 
 def _weight(event: Answered) -> int:

@@ -20,9 +20,10 @@ def document() -> str:
         ("Failures per second, by code", "ops", [name for name in _KINDS if name.startswith("failures_")]),
         ("Requests ordered per second", "ops", ["probes", "submits", "watches", "fetches", "cancels", "fences"]),
         ("Notices per second", "ops", [name for name in _KINDS if name.startswith("notices_")]),
-        ("Waiting", "short", ["in_flight", "backlog", "facts_waiting", "recoveries_waiting", "agents_down"]),
+        ("Waiting", "short",
+         ["in_flight", "backlog", "facts_waiting", "recoveries_waiting", "turns_waiting", "agents_down"]),
         ("Time of a call", "ms", ["call_ms", "not_started_ms", "submitted_ms", "running_ms"]),
-        ("Lag of the pump", "ms", ["pump_lag_ms"]),
+        ("Latency of the host", "ms", ["answer_wait_ms", "pump_lag_ms"]),
         ("Facts per second, and those without effect", "ops",
          ["steps", "rejects", *(name for name in _KINDS if name.startswith("ignored_"))]),
     ]  # fmt: skip

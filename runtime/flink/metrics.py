@@ -34,7 +34,9 @@ LEVELS: Final = {
     "agents_down": "agents whose circuit breaker is open",
     "recoveries_waiting": "restored calls that have not been taken over yet",
 }
+QUEUED: Final = "turns_waiting"
 HISTOGRAMS: Final = {
+    "answer_wait_ms": "time from an answer's arrival to its step: the latency that the host adds",
     "pump_lag_ms": "how much later than planned the pump ran",
     **{f"{status.name.lower()}_ms": f"time of a finished call in {status.name}" for status in list(Status)[:3]},
     "call_ms": "time from a call's first step to its outcome",
@@ -64,6 +66,7 @@ def _catalogue() -> Iterator[tuple[str, str, str]]:
             yield live(leaf), "level", f"calls in `{leaf.value}`"
     for name, meaning in LEVELS.items():
         yield name, "level", meaning
+    yield QUEUED, "level", "later turns that wait for their thread"
     for name, meaning in HISTOGRAMS.items():
         yield name, "histogram", meaning
 
@@ -88,6 +91,7 @@ class Metrics:
         self._shown: Counter[str] = Counter()
         self._values: list[tuple[str, int]] = []
         self._leaves: dict[str, Leaf] = {}
+        self._queues: dict[str, int] = {}
         self._handed_ms = 0
 
     def applied(self, key: str, applied: Applied) -> None:
@@ -108,6 +112,13 @@ class Metrics:
         for name in applied.counts:
             counts[f"ignored_{name}"] += 1
         self._moved(key, applied.leaf)
+        if applied.queued or key in self._queues:
+            self._levels[QUEUED] += applied.queued - self._queues.pop(key, 0)
+            if applied.queued:
+                self._queues[key] = applied.queued
+
+    def answered(self, waited_s: float) -> None:
+        self._values.append(("answer_wait_ms", round(waited_s * 1_000)))
 
     def _moved(self, key: str, leaf: Leaf | None) -> None:
         leaf = None if leaf is not None and leaf.terminal else leaf

@@ -25,7 +25,7 @@ STILL = dict.fromkeys(LEVELS, 0)
 
 def applied(leaf: Leaf | None = None, **more: Any) -> Applied:
     nothing: dict[str, Any] = dict.fromkeys(("orders", "outcomes", "reports", "notices", "counts", "journal"), ())
-    return Applied(stored=b"", changed=False, wake_at_ms=0, leaf=leaf, **{**nothing, **more})
+    return Applied(**{**nothing, "stored": b"", "changed": False, "wake_at_ms": 0, "leaf": leaf, "queued": 0, **more})
 
 
 def outcome(status: Status, failure: Failure | None = None) -> Outcome:
@@ -70,6 +70,21 @@ def test_calls_are_counted_where_they_are_and_where_they_go(metrics: Metrics, gr
     }  # fmt: skip
     metrics.hand_over(0, STILL)
     assert "in_flight" not in group.counts() and group.counts()["steps"] == 6
+
+
+def test_turns_that_wait_are_counted_over_all_threads(metrics: Metrics, group: JavaGroup) -> None:
+    counts = []
+    for key, queued in [("k", 2), ("l", 1), ("k", 1), ("m", 0), ("l", 0), ("k", 0)]:
+        metrics.applied(key, applied(Leaf.NS_PROBING, queued=queued))
+        metrics.hand_over(0, STILL)
+        counts.append(group.counts().get("turns_waiting", 0))
+    assert counts == [2, 3, 2, 2, 1, 0]
+
+
+def test_how_long_answers_waited_is_kept(metrics: Metrics, group: JavaGroup) -> None:
+    metrics.answered(0.0126)
+    metrics.hand_over(0, STILL)
+    assert group.histograms["answer_wait_ms"].values == [13]
 
 
 def test_counts_are_handed_over_now_and_then(metrics: Metrics) -> None:
