@@ -19,7 +19,7 @@ WORKERS ?= 2
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers kafka test test-only conformance lint format demo soak diagram wheel clean
+.PHONY: help install servers kafka test test-only conformance lint format demo bench soak diagram wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ format: install ## Rewrite the code as ruff wants it.
 
 demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
 	$(BIN)/reattach demo $(ARGS)
+
+bench: install ## Measure this engine, the floor and a naive job, and write docs/performance.md: make bench ARGS='--rounds 5'.
+	$(BIN)/reattach bench --page docs/performance.md --chart docs/performance.png $(ARGS)
 
 soak: install ## Kill TaskManagers of a cluster under load: make soak SECONDS=180 SEED=1.
 	@$(BIN)/python -m tests.cluster.soak --seconds $(or $(SECONDS),180) --seed $(or $(SEED),1)

@@ -15,7 +15,7 @@ from typer.exceptions import Abort, TyperException
 
 from reattach import __version__
 from reattach.models.errors import ConfigError, ReattachError
-from reattach.runtime.cli import adapters, agent, control, demo, diagram, explore, mutants, replay, run, simulate
+from reattach.runtime.cli import adapters, agent, bench, control, demo, diagram, explore, mutants, replay, run, simulate
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -50,6 +50,7 @@ def _options(
 app.command("run")(run.command)
 app.command("adapters")(adapters.command)
 app.command("agent")(agent.command)
+app.command("bench")(bench.command)
 app.command("control")(control.command)
 app.command("demo")(demo.command)
 app.command("diagram")(diagram.command)

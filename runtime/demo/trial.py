@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Final
 
 from reattach.models.errors import ReattachError
 from reattach.runtime.agent.log import LogSummary
+from reattach.runtime.agent.process import serving
 from reattach.runtime.run.checkpoints import latest
 
 LATENCY: Final = "2s-6s"
@@ -116,7 +116,7 @@ class Trial:
         """
         begun = time.monotonic()
         (self._folder / "requests").mkdir(parents=True)
-        with self._agent() as url:
+        with serving(self._log, LATENCY, {"seed": self._seed}) as url:
             config = self._folder / "job.toml"
             config.write_text(_CONFIG.format(name=self._name, url=url), encoding="utf-8")
             crash_ms = self._first_life(config)
@@ -156,22 +156,6 @@ class Trial:
         self._say("starting the job again from its last checkpoint")
         with self._job(config, "second") as job:
             self._wait(job, lambda: job.poll() == 0, "the job was done", "second")
-
-    @contextlib.contextmanager
-    def _agent(self) -> Iterator[str]:
-        command = [
-            sys.executable, "-m", "reattach.runtime.agent", "--port", "0", "--log", str(self._log),
-            "--latency", LATENCY, "--rules", json.dumps({"seed": self._seed}),
-        ]  # fmt: skip
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
-            try:
-                assert agent.stdout is not None
-                line = agent.stdout.readline()
-                if not line.startswith("listening on "):
-                    raise TrialError("the agent server did not start: pip install 'reattach[agent]'")
-                yield line.split()[-1]
-            finally:
-                agent.terminate()
 
     @contextlib.contextmanager
     def _job(self, config: Path, life: str) -> Iterator[subprocess.Popen[bytes]]:

@@ -9,6 +9,7 @@ again, and a run that has ended meanwhile is then started a second time.
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,7 +58,8 @@ class Call(AsyncFunction):
 
 def _outcome_json(request: Request, thread: str, result: bytes) -> str:
     outcome = Outcome(
-        request.invocation_id, request.agent, thread, 1, Status.COMPLETED, result, None, "", 1, 0, (0, 0, 0), 0,
+        request.invocation_id, request.agent, thread, 1, Status.COMPLETED, result, None, "", 1, 0, (0, 0, 0),
+        time.time_ns() // 1_000_000,
     )  # fmt: skip
     return outcome_json(outcome)
 

@@ -1,0 +1,45 @@
+"""What the processes of one session use: CPU seconds and memory, read from Linux's /proc."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+def members(session: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                fields = _fields(int(entry.name))
+                if int(fields[3]) == session and fields[0] != "Z":
+                    found.append(int(entry.name))
+    return found
+
+
+def cpu_s(session: int) -> float:
+    """CPU seconds of a session's living processes so far, with those of their children that have ended."""
+    ticks = 0
+    for pid in members(session):
+        with contextlib.suppress(OSError, ValueError):
+            ticks += sum(map(int, _fields(pid)[11:15]))
+    return ticks / _TICKS_PER_S
+
+
+def pss_mb(session: int) -> float:
+    """Memory of a session's processes, what they share counted once."""
+    kilobytes = 0
+    for pid in members(session):
+        with contextlib.suppress(OSError, ValueError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    kilobytes += int(line.split()[1])
+    return kilobytes / 1024
+
+
+def _fields(pid: int) -> list[str]:
+    """Of /proc/<pid>/stat, those behind the name, which may hold blanks."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

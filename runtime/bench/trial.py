@@ -1,0 +1,206 @@
+"""One run of one system: an agent server and the system, each in processes of its own, and what came of it.
+
+Rates, requests and duplicates are the server's, from its log; the ends of calls are the system's own stamps on its
+outcomes, on the same clock.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reattach.models.errors import ReattachError
+from reattach.runtime.agent.log import LogSummary, read_log
+from reattach.runtime.agent.process import serving
+from reattach.runtime.bench.processes import cpu_s, members, pss_mb
+from reattach.runtime.bench.systems import SYSTEMS, Work
+
+LOOK_S: Final = 0.25
+PATIENCE_S: Final = 600.0
+
+
+class BenchError(ReattachError):
+    """A system did not come to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one run showed.
+
+    Args:
+        calls_per_second: from the first request that the server saw to the last outcome.
+        cpu_s_per_1000: of all the system's processes, from the server's first request on, for 1,000 calls.
+        pss_mb: their memory at its most.
+        latency_p50_ms, latency_p99_ms: from the end of a run at the server to its outcome.
+        requests_per_call: as the server counted them, streams included.
+        start_s: from the start of the process to the server's first request.
+    """
+
+    system: str
+    calls: int
+    concurrency: int
+    run_ms: int
+    calls_per_second: float
+    cpu_s_per_1000: float
+    pss_mb: float
+    latency_p50_ms: float
+    latency_p99_ms: float
+    requests_per_call: float
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """What a kill -9 in the middle left, after the system was started again and had come to its end.
+
+    Args:
+        recovery_s: from the second start to the last outcome.
+    """
+
+    duplicates: int
+    lost: int
+    recovery_s: float
+
+
+class Trial:
+    """One system and one load.
+
+    Args:
+        name: of `SYSTEMS`.
+        folder: a new one.
+    """
+
+    def __init__(self, name: str, folder: Path, *, calls: int, concurrency: int, run_ms: int) -> None:
+        self._name, self._folder = name, folder
+        self._ids = [f"bench-{number:06}" for number in range(calls)]
+        self._load = (calls, concurrency, run_ms)
+        self._log = folder / "agent.jsonl"
+
+    def measure(self) -> Row:
+        """Run it to its end.
+
+        Raises:
+            BenchError: it ended too soon or not at all.
+        """
+        with self._started() as (work, begun_ms), self._system(work) as process:
+            first_ms = self._first_request(process)
+            before_s = used_s = cpu_s(process.pid)
+            most_mb = 0.0
+            until = time.monotonic() + PATIENCE_S
+            while process.poll() is None:
+                used_s, most_mb = max(used_s, cpu_s(process.pid)), max(most_mb, pss_mb(process.pid))
+                self._check_time(until)
+                time.sleep(LOOK_S)
+            self._check_ended(process)
+        ends = self._ends()
+        seen = LogSummary.of_file(self._log, self._ids)
+        lags = sorted(max(0, ends[one] - call.ended_ms) for one, call in seen.by_id.items() if one in ends)
+        calls, concurrency, run_ms = self._load
+        return Row(
+            self._name, calls, concurrency, run_ms,
+            calls_per_second=calls * 1000 / (max(ends.values()) - first_ms),
+            cpu_s_per_1000=(used_s - before_s) * 1000 / calls,
+            pss_mb=most_mb,
+            latency_p50_ms=statistics.median(lags),
+            latency_p99_ms=lags[int(len(lags) * 0.99)],
+            requests_per_call=(seen.reads + seen.posts + seen.streams) / calls,
+            start_s=(first_ms - begun_ms) / 1000,
+        )  # fmt: skip
+
+    def kill(self) -> Killed:
+        """Kill it when half of the runs have ended, and let it come to its end.
+
+        Raises:
+            BenchError: it ended too soon or not at all.
+        """
+        with self._started() as (work, _):
+            with self._system(work) as process:
+                until = time.monotonic() + PATIENCE_S
+                while sum(record["kind"] == "end" for record in read_log(self._log)) < len(self._ids) // 2:
+                    if process.poll() is not None:
+                        raise BenchError(f"{self._name}: ended before it could be killed: {self._said()}")
+                    self._check_time(until)
+                    time.sleep(LOOK_S / 5)
+                _kill(process)
+            again_ms = time.time_ns() // 1_000_000
+            with self._system(work) as process:
+                until = time.monotonic() + PATIENCE_S
+                while process.poll() is None:
+                    self._check_time(until)
+                    time.sleep(LOOK_S)
+                self._check_ended(process)
+        seen, ends = LogSummary.of_file(self._log, self._ids), self._ends()
+        return Killed(seen.duplicates, len(self._ids) - len(ends), (max(ends.values()) - again_ms) / 1000)
+
+    @contextlib.contextmanager
+    def _started(self) -> Iterator[tuple[Work, int]]:
+        (self._folder / "requests").mkdir(parents=True)
+        calls, concurrency, run_ms = self._load
+        now_ms = time.time_ns() // 1_000_000
+        rows = [{"invocation_id": o, "agent": "bench", "message": o, "requested_at_ms": now_ms} for o in self._ids]
+        (self._folder / "requests" / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with serving(self._log, f"{run_ms}ms") as url:
+            yield Work(self._folder, url, calls, concurrency, run_ms), time.time_ns() // 1_000_000
+
+    @contextlib.contextmanager
+    def _system(self, work: Work) -> Iterator["subprocess.Popen[bytes]"]:
+        with (self._folder / "system.out").open("ab") as output:
+            process = subprocess.Popen(
+                SYSTEMS[self._name](work),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            _kill(process)
+
+    def _first_request(self, process: "subprocess.Popen[bytes]") -> int:
+        """When the server saw the first one, in epoch milliseconds."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            for record in read_log(self._log):
+                if record["kind"] in ("read", "post"):
+                    return int(record["at_ms"])
+            if process.poll() is not None:
+                raise BenchError(f"{self._name}: ended before its first request: {self._said()}")
+            self._check_time(until)
+            time.sleep(LOOK_S / 10)
+
+    def _ends(self) -> dict[str, int]:
+        """By call, when its outcome was made."""
+        files = [file for file in (self._folder / "outcomes").glob("*.jsonl") if not file.name.startswith(".")]
+        rows = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+        return {row["invocation_id"]: row["finished_at_ms"] for row in rows}
+
+    def _check_ended(self, process: "subprocess.Popen[bytes]") -> None:
+        if process.returncode != 0 or len(self._ends()) < len(self._ids):
+            raise BenchError(f"{self._name}: {len(self._ends())} of {len(self._ids)} outcomes: {self._said()}")
+
+    def _check_time(self, until: float) -> None:
+        if time.monotonic() > until:
+            raise BenchError(f"{self._name}: not done within {PATIENCE_S:.0f} s: {self._said()}")
+
+    def _said(self) -> str:
+        lines = (self._folder / "system.out").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "no output"
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL every process of the session, and see them gone."""
+    while pids := members(process.pid):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.poll()
+        time.sleep(0.01)
+    process.wait()

@@ -1,0 +1,74 @@
+"""`reattach bench`."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reattach.models.errors import ConfigError
+from reattach.runtime.cli.files import check_writable
+
+SHORT = {"polling": 0, "streaming": 1, "floor": 2, "naive": 3}
+
+
+def command(
+    calls: Annotated[int, typer.Option(min=100, max=100_000, help="How many calls.")] = 2_000,
+    run_ms: Annotated[int, typer.Option(min=1, max=60_000, help="How long the agent takes for each, in ms.")] = 200,
+    concurrency: Annotated[int, typer.Option(min=1, max=4_096, help="Requests in flight at most.")] = 256,
+    rounds: Annotated[int, typer.Option(min=1, max=99, help="Rounds of each system; medians are shown.")] = 3,
+    system: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(SHORT)}; may be repeated. Default: all.")
+    ] = None,
+    kill: Annotated[bool, typer.Option(help="Also kill each one in the middle, and count duplicates.")] = True,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here.", metavar="FILE")] = None,
+    chart: Annotated[Path | None, typer.Option(help="Draw them here, as PNG.", metavar="FILE")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Put the table between the marks of this page of documentation.", metavar="FILE")
+    ] = None,
+) -> int:
+    """Measure calls per second, CPU, memory and added latency: this engine, the floor under it, a naive job.
+
+    Example: `reattach bench --calls 1000 --rounds 1 --json figures.json`
+    """
+    from reattach.runtime.bench.compare import compare
+    from reattach.runtime.bench.report import draw, markdown, table, write_into, write_json
+    from reattach.runtime.bench.systems import SYSTEMS
+
+    check_writable("--json", json_file)
+    check_writable("--chart", chart)
+    for one in system or ():
+        if one not in SHORT:
+            raise ConfigError(f"--system {one}: no such system; known: {', '.join(SHORT)}")
+    names = [list(SYSTEMS)[SHORT[one]] for one in dict.fromkeys(system or SHORT)]
+    console = Console(stderr=True)
+    with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
+        results = compare(
+            names,
+            Path(folder),
+            calls=calls,
+            concurrency=concurrency,
+            run_ms=run_ms,
+            rounds=rounds,
+            kill=kill,
+            say=lambda line: console.print(line, highlight=False),
+        )
+    head, *rows = table(results)
+    shown = Table(*head)
+    for row in rows:
+        shown.add_row(*row)
+    Console().print(shown)
+    if json_file is not None:
+        write_json(json_file, results)
+    if chart is not None:
+        draw(chart, results)
+    if page is not None:
+        write_into(page, markdown(results, "reattach bench " + " ".join(_asked(calls, run_ms, concurrency, rounds))))
+    return 0
+
+
+def _asked(calls: int, run_ms: int, concurrency: int, rounds: int) -> list[str]:
+    """The options that make these figures again."""
+    return [f"--calls {calls}", f"--run-ms {run_ms}", f"--concurrency {concurrency}", f"--rounds {rounds}"]
