@@ -9,7 +9,7 @@ from reattach.runtime.testing.profiles import load_profile
 
 PROFILE = load_profile()
 # Folders of tests that start jobs.
-WITH_FLINK = frozenset({"cli", "cluster", "e2e", "examples", "flink", "kafka"})
+WITH_FLINK = frozenset({"bench", "cli", "cluster", "e2e", "examples", "flink", "kafka"})
 
 
 def pytest_report_header(config: pytest.Config) -> str:

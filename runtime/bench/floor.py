@@ -10,15 +10,16 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.request import Request, parse_request
 
+if TYPE_CHECKING:
+    import aiohttp
 
-async def call(session: aiohttp.ClientSession, url: str, request: Request, run_ms: int) -> Any:
+
+async def call(session: "aiohttp.ClientSession", url: str, request: Request, run_ms: int) -> Any:
     """GET, POST, wait for as long as the run takes, and GET until it is done."""
     thread = f"{url}/api/agents/{request.agent}/threads/{thread_id_of(request, 1)}"
     async with session.get(thread) as answer:
@@ -35,6 +36,9 @@ async def call(session: aiohttp.ClientSession, url: str, request: Request, run_m
 
 
 async def work(folder: Path, url: str, concurrency: int, run_ms: int) -> None:
+    # Of the extra `fast`.
+    import aiohttp
+
     outcomes = folder / "outcomes" / "part-0.jsonl"
     outcomes.parent.mkdir(exist_ok=True)
     done = {json.loads(line)["invocation_id"] for line in outcomes.open()} if outcomes.exists() else set()
