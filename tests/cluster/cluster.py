@@ -16,6 +16,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyflink
@@ -38,14 +39,15 @@ class Cluster:
 
     Args:
         more: settings that differ from deploy/config.yaml and `QUICK`.
+        python: the interpreter whose environment every process has.
     """
 
-    def __init__(self, folder: Path, more: Mapping[str, str] | None = None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, more: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
+        self.folder, self.python = folder, python
         self.conf = folder / "conf"
         (folder / "tmp").mkdir(parents=True)
         shutil.copytree(Path(pyflink.__path__[0]) / "conf", self.conf)
-        rpc_port, self.rest_port = _free_ports(2)
+        rpc_port, self.rest_port = free_ports(2)
         settings = {
             **QUICK,
             "jobmanager.rpc.port": str(rpc_port),
@@ -69,9 +71,14 @@ class Cluster:
         until(answers, "the JobManager's REST interface", 120)
         return self.manager
 
-    def start_workers(self, count: int) -> list[Process]:
-        """Start TaskManagers, without waiting for them."""
-        started = [self._run("taskmanager") for _ in range(count)]
+    def start_workers(self, count: int, more: Mapping[str, str] | None = None, java: str = "") -> list[Process]:
+        """Start TaskManagers, without waiting for them.
+
+        Args:
+            more: settings of these alone.
+            java: options of their JVMs alone.
+        """
+        started = [self._run("taskmanager", more or {}, java) for _ in range(count)]
         self.workers += started
         return started
 
@@ -95,7 +102,9 @@ class Cluster:
 
     def flink(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = ["bash", "-c", '. "$0" && exec "$FLINK_HOME/bin/flink" "$@"', str(DEPLOY / "env.sh"), *arguments]
-        return subprocess.run(command, env=self._environment(), capture_output=True, text=True, timeout=SUBMIT_S)
+        return subprocess.run(
+            command, cwd=self.folder, env=self._environment(), capture_output=True, text=True, timeout=SUBMIT_S
+        )
 
     def worker_of(self, job: str, subtask: int = 0) -> Process:
         """The TaskManager in which a subtask of the keyed function runs."""
@@ -123,9 +132,10 @@ class Cluster:
     def moved_from(self, job: str, worker: Process) -> bool:
         """The job runs, and none of the keyed function's subtasks in this TaskManager.
 
-        Not `running` alone: for some seconds the JobManager tells what was, and has the lost one's tasks running.
+        Not `running` alone: for some seconds the JobManager tells what was, and has the lost one's tasks running. And
+        `running` last: asked first, it may tell of the tasks of before, and the other of those that are to come.
         """
-        return self.running(job) and not self.busy(job, [worker])
+        return not self.busy(job, [worker]) and self.running(job)
 
     def running(self, job: str) -> bool:
         """Every task runs, of an attempt that the JobManager believes to be alive."""
@@ -163,19 +173,22 @@ class Cluster:
             if process.child.poll() is None:
                 process.kill()
 
-    def _run(self, what: str) -> Process:
+    def _run(self, what: str, more: Mapping[str, str] = MappingProxyType({}), java: str = "") -> Process:
         self._count += 1
         name = f"{what}-{self._count}"
         script = f'. "$0" && exec "$FLINK_HOME/bin/{what}.sh" start-foreground "$@"'
         command = ["bash", "-c", script, str(DEPLOY / "env.sh")]
         if what == "taskmanager":
             command += ["-D", f"taskmanager.resource-id={name}"]
-        return Process(command, self.folder / f"{name}.out", env=self._environment(name))
+        for key, value in more.items():
+            command += ["-D", f"{key}={value}"]
+        environment = self._environment(name) | ({"JVM_ARGS": java} if java else {})
+        return Process(command, self.folder / f"{name}.out", cwd=self.folder, env=environment)
 
     def _environment(self, name: str = "client") -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("FLINK_", "PYFLINK_"))}
         return inherited | {
-            "PYTHON": sys.executable,
+            "PYTHON": self.python,
             "CLUSTER_DIR": str(self.folder),
             "FLINK_IDENT_STRING": name,
         }
@@ -194,8 +207,8 @@ def go_on(process: Process) -> None:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    made = Cluster(folder, more)
+def cluster(folder: Path, more: Mapping[str, str] | None = None, python: str = sys.executable) -> Iterator[Cluster]:
+    made = Cluster(folder, more, python)
     try:
         yield made
     finally:
@@ -208,7 +221,7 @@ def _with(settings: Mapping[str, str], text: str) -> str:
     return "\n".join([*kept, *(f"{key}: {value}" for key, value in settings.items())]) + "\n"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster, cluster
+from tests.packaging.test_wheel import wheel as wheel
 
 
 @pytest.fixture(scope="package")
