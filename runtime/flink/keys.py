@@ -79,10 +79,13 @@ class KeyedBackend:
     def keys(self, state_name: str) -> list[str]:
         """Every key of this subtask that has a value in the named state."""
         with _reaching_in():
-            iterator = self._backend.getKeys(state_name, self._namespace).iterator()
+            stream = self._backend.getKeys(state_name, self._namespace)
+            iterator = stream.iterator()
             found: list[str] = []
             while iterator.hasNext():
                 found.append(_field(iterator.next()))
+            # RocksDB holds a native iterator until then.
+            stream.close()
         return found
 
     def own_key(self, prefix: str) -> str:
