@@ -25,6 +25,7 @@ from reattach.models.events import (
     TimeReached,
 )
 from reattach.models.invocation import Invocation
+from reattach.models.journal import redact_request
 from reattach.models.outcomes import FailureCode, Notice, NoticeKind
 from reattach.models.thread import Drain
 
@@ -37,7 +38,12 @@ def needs_drain(ended: Invocation) -> bool:
 
 
 def begin_drain(ended: Invocation, env: Env) -> tuple[Drain, tuple[Effect, ...]]:
-    """Start to watch over the run of a call that has just FAILED."""
+    """Start to watch over the run of a call that has just FAILED.
+
+    Nothing will be sent for it any more, so only the digests of its message and metadata are kept.
+    """
+    request = replace(redact_request(ended.request), kept=ended.request.kept)
+    ended = replace(ended, request=request)
     drain = Drain(ended, wake_at_ms=0, until_ms=env.now_ms + env.terms.policy.drain_max_ms)
     return _order(drain, Draft(ended, Restored(), env))
 

@@ -24,7 +24,7 @@ from reattach.models.events import (
 )
 from reattach.models.invocation import Invocation
 from reattach.models.lifecycle import Leaf
-from reattach.models.record import record
+from reattach.models.record import NOTHING_KEPT, record
 from reattach.models.request import Request
 
 _REDACTED: Final = re.compile(rb'"sha256:[0-9a-f]{16}/[0-9]{1,10}"')
@@ -88,19 +88,21 @@ def redacted(payload: bytes) -> bytes:
 
 
 def redact_request(request: Request) -> Request:
-    """The same request without the words of people; itself where it holds none."""
+    """The same request without the words of people, or what only a later release can read; itself if it holds none."""
     message, metadata = redacted(request.message), redacted(request.metadata)
-    if message is request.message and metadata is request.metadata:
+    if message is request.message and metadata is request.metadata and not request.kept:
         return request
-    return replace(request, message=message, metadata=metadata)
+    return replace(request, message=message, metadata=metadata, kept=NOTHING_KEPT)
 
 
 def redact_record(invocation: Invocation) -> Invocation:
-    """The same record without the words of people."""
+    """The same record without the words of people, and what only a later release can read."""
     request, response = redact_request(invocation.request), invocation.response
-    if response is None:
-        return invocation if request is invocation.request else replace(invocation, request=request)
-    return replace(invocation, request=request, response=replace(response, payload=redacted(response.payload)))
+    if response is not None:
+        response = replace(response, payload=redacted(response.payload))
+    elif request is invocation.request and not invocation.kept:
+        return invocation
+    return replace(invocation, request=request, response=response, kept=NOTHING_KEPT)
 
 
 def redact_event(event: ThreadEvent) -> ThreadEvent:

@@ -60,7 +60,9 @@ def env(
 
 
 def request(name: str = "call-1", **more: Any) -> Request:
-    return Request(invocation_id=name, agent="agent", message=b'"hello"', requested_at_ms=OPENED, **more)
+    return Request(
+        **{"invocation_id": name, "agent": "agent", "message": b'"hello"', "requested_at_ms": OPENED, **more}
+    )
 
 
 def ident(inv: Invocation, life: str = "life-1") -> Ident:

@@ -60,7 +60,7 @@ def _current(machine: Lifecycle) -> Leaf:
 NOTED = tuple(sorted(set(Draft.__slots__) - {
     "leaf", "steps", "epoch", "effects", "wake_at_ms", "entered_ms", "spent_ms", "env", "event", "answer", "pause_ms",
     "ask", "result", "source", "incarnation", "permit", "fenced", "sends_end_ms", "ordered_at_ms", "known_at_ms",
-    "probes", "cancels", "response",
+    "probes", "cancels", "response", "streams",
 }))  # fmt: skip
 
 
@@ -80,3 +80,5 @@ def test_table_and_chart_agree(walk: Walk) -> None:
         assert result.invocation.leaf is leaf
         for name in NOTED:
             assert getattr(result.invocation, name) == getattr(draft, name), name
+        # An order makes an odd number even.
+        assert result.invocation.streams in (draft.streams, draft.streams + draft.streams % 2)

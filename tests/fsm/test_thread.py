@@ -26,6 +26,7 @@ from reattach.models.events import (
     TimeReached,
     WatchEnded,
 )
+from reattach.models.journal import redacted
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, NoticeKind, Outcome, RemoteFate
 from reattach.models.policy import CancelKind
@@ -46,6 +47,7 @@ from tests.fsm.making import (
 )
 
 OVER = OPENED + 3_600_000
+SECRET = b'"words of people"'
 
 
 class Thread:
@@ -467,6 +469,20 @@ class TestDrain:
         assert isinstance(cancel, Cancel)
         (probe,) = thread.on(CancelAnswered(thread.ident, Confirmed()))
         assert isinstance(probe, Probe)
+
+    def test_of_a_call_that_drains_no_word_is_kept(self) -> None:
+        """Nothing is sent for it any more, and a message may be large."""
+        thread = Thread()
+        thread.ask("call-1", message=SECRET, metadata=b'{"a":1}')
+        thread.probe(Absent(""))
+        thread.submit(Unresolved("reset"))
+        assert thread.state is not None and thread.state.active is not None
+        assert thread.state.active.request.message == SECRET
+        thread.on(TimeReached(), OVER + POLICY.drain_max_ms)
+        assert thread.state.drain is not None
+        kept = thread.state.drain.invocation.request
+        assert (kept.message, kept.metadata) == (redacted(SECRET), redacted(b'{"a":1}'))
+        assert thread.ask("call-1", message=SECRET, metadata=b'{"a":1}') == [Count("duplicate_request")]
 
     def test_late_proof_is_kept_and_the_rest_is_counted(self) -> None:
         thread = Thread()
