@@ -1,6 +1,8 @@
 """`reattach bench`."""
 
+import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +24,9 @@ def command(
     system: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(SHORT)}; may be repeated. Default: all.")
     ] = None,
+    micro: Annotated[
+        bool, typer.Option("--micro", help="Measure a step and what is stored instead, without any process.")
+    ] = False,
     kill: Annotated[bool, typer.Option(help="Also kill each one in the middle, and count duplicates.")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here.", metavar="FILE")] = None,
     chart: Annotated[Path | None, typer.Option(help="Draw them here, as PNG.", metavar="FILE")] = None,
@@ -39,6 +44,8 @@ def command(
 
     check_writable("--json", json_file)
     check_writable("--chart", chart)
+    if micro:
+        return _micro(json_file)
     for one in system or ():
         if one not in SHORT:
             raise ConfigError(f"--system {one}: no such system; known: {', '.join(SHORT)}")
@@ -66,6 +73,19 @@ def command(
         draw(chart, results)
     if page is not None:
         write_into(page, markdown(results, "reattach bench " + " ".join(_asked(calls, run_ms, concurrency, rounds))))
+    return 0
+
+
+def _micro(json_file: Path | None) -> int:
+    from reattach.runtime.bench.micro import figures
+
+    found = figures()
+    shown = Table("what", "", "", show_header=False)
+    for one in found:
+        shown.add_row(one.name, f"{one.value:.1f}" if one.unit == "µs" else f"{one.value:.0f}", one.unit)
+    Console().print(shown)
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
     return 0
 
 
