@@ -21,8 +21,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run what starts Flink last, and with several workers first: one of them has its hands full with it."""
+    """Run what starts Flink last, and with several workers first: one of them has its hands full with it.
+
+    At the very end comes what needs the machine for itself; the other workers have run out of tests by then.
+    """
     items.sort(key=lambda item: item.get_closest_marker("flink") is not None, reverse=hasattr(config, "workerinput"))
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.hookimpl(optionalhook=True)
