@@ -34,7 +34,7 @@ def test_the_floor_makes_three_requests_and_sends_again_after_a_crash(tmp_path: 
     name = "asyncio + aiohttp (the floor)"
     row = Trial(name, tmp_path / "measure", calls=CALLS, concurrency=20, run_ms=100).measure()
     assert (row.system, row.calls, row.concurrency, row.run_ms) == (name, CALLS, 20, 100)
-    assert 3.0 <= row.requests_per_call < 4.0
+    assert row.requests_per_call >= 3.0
     # Twenty at a time, a tenth of a second each.
     assert 0 < row.calls_per_second <= 200
     assert row.cpu_s_per_1000 >= 0 and row.pss_mb > 0 and row.latency_p50_ms <= row.latency_p99_ms
