@@ -116,12 +116,8 @@ class Executor:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._accept)
 
-    def drain(self, most: int) -> list[tuple[str, Answered]]:
-        """Take at most `most` facts, oldest first, each with its key."""
-        return [(key, fact) for key, fact, _ in self.heard(most)]
-
-    def heard(self, most: int) -> list[Heard]:
-        """The same, and when each was heard: monotonic seconds."""
+    def drain(self, most: int) -> list[Heard]:
+        """Take at most `most` facts, oldest first, each with its key and when it was heard: monotonic seconds."""
         events = self._events
         taken = [events.popleft() for _ in range(min(most, len(events)))]
         self._progress_taken += sum(_weight(fact) for _, fact, _ in taken)

@@ -33,7 +33,7 @@ from reattach.runtime.config import JobConfig, RunConfig, load_config
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
 from reattach.runtime.flink.gateway import in_one_line, start_jvm
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
-from reattach.runtime.flink.job import Lines, Tally, flink_settings
+from reattach.runtime.flink.job import Lines, Tally, flink_settings, host_settings
 from reattach.runtime.run.checkpoints import TEMPORARY, Lock, latest, prune
 from reattach.runtime.run.rest import free_port
 
@@ -115,8 +115,7 @@ def client_properties(path: Path) -> dict[str, str]:
 def build(environment: StreamExecutionEnvironment, config: RunConfig, client: dict[str, str], *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
-    settings = {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
-    function = ReattachFunction(config.agents, **settings)
+    function = ReattachFunction(config.agents, **host_settings(job, lineage=lineage))
     calls = (
         request_values(environment, job, client)
         .key_by(request_key_of, Types.STRING())

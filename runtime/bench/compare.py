@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reattach.runtime.bench.report import Result
+from reattach.runtime.bench.systems import System
 from reattach.runtime.bench.trial import Killed, Row, Trial
 
 
 def compare(
-    names: Sequence[str],
+    systems: Sequence[System],
     folder: Path,
     *,
     calls: int,
@@ -28,18 +29,18 @@ def compare(
         BenchError: a system did not come to its end.
     """
 
-    def trial(name: str, part: str) -> Trial:
-        place = folder / part / str(names.index(name))
-        return Trial(name, place, calls=calls, concurrency=concurrency, run_ms=run_ms)
+    def trial(number: int, part: str) -> Trial:
+        place = folder / part / str(number)
+        return Trial(systems[number], place, calls=calls, concurrency=concurrency, run_ms=run_ms)
 
-    rows: dict[str, list[Row]] = {name: [] for name in names}
-    for number in range(1, rounds + 1):
-        for name in names:
-            row = trial(name, f"round-{number}").measure()
-            rows[name].append(row)
-            say(f"round {number} of {rounds}: {name}: {row.calls_per_second:.0f} calls/s")
-    killed: dict[str, Killed] = {}
-    for name in names if kill else ():
-        killed[name] = trial(name, "kill").kill()
-        say(f"kill -9: {name}: {killed[name].duplicates} duplicates, {killed[name].lost} lost")
-    return [Result(rows[name], killed.get(name)) for name in names]
+    rows: list[list[Row]] = [[] for _ in systems]
+    for turn in range(1, rounds + 1):
+        for number, system in enumerate(systems):
+            row = trial(number, f"round-{turn}").measure()
+            rows[number].append(row)
+            say(f"round {turn} of {rounds}: {system.name}: {row.calls_per_second:.0f} calls/s")
+    killed: list[Killed | None] = [None for _ in systems]
+    for number, system in enumerate(systems if kill else ()):
+        left = killed[number] = trial(number, "kill").kill()
+        say(f"kill -9: {system.name}: {left.duplicates} duplicates, {left.lost} lost")
+    return [Result(*of_one) for of_one in zip(rows, killed, strict=True)]

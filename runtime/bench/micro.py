@@ -77,12 +77,8 @@ def steps_of_a_call() -> list[tuple[bytes | None, ThreadEvent, Env]]:
         event = answer(orders[-1], posted)
 
 
-def figures() -> list[Figure]:
+def figures() -> Iterator[Figure]:
     """Measure everything; takes some seconds."""
-    return list(_measured())
-
-
-def _measured() -> Iterator[Figure]:
     steps = steps_of_a_call()
     states = [decode_thread(stored) for stored, _, _ in steps if stored is not None]
     blobs = [encode_thread(state) for state in states]

@@ -30,8 +30,15 @@ class Work:
         return self.folder / "job.toml"
 
 
+@dataclass(frozen=True, slots=True)
+class System:
+    """What people read, and the command for a run."""
+
+    name: str
+    command: Callable[[Work], list[str]]
+
+
 POLL_LATER_MS: Final = 10
-Command = Callable[[Work], list[str]]
 
 
 def _config(work: Work, **policy: Any) -> None:
@@ -71,9 +78,9 @@ def _floor(work: Work) -> list[str]:
     return [sys.executable, "-m", "reattach.runtime.bench.floor", str(work.folder), work.url, *numbers]
 
 
-SYSTEMS: Final[Mapping[str, Command]] = {
-    "reattach, polling": _polled,
-    "reattach, streaming": _streamed,
-    "asyncio + aiohttp (the floor)": _floor,
-    "PyFlink AsyncFunction": _naive,
+SYSTEMS: Final[Mapping[str, System]] = {
+    "polling": System("reattach, polling", _polled),
+    "streaming": System("reattach, streaming", _streamed),
+    "floor": System("asyncio + aiohttp (the floor)", _floor),
+    "naive": System("PyFlink AsyncFunction", _naive),
 }

@@ -6,12 +6,10 @@ outcomes, on the same clock.
 
 import contextlib
 import json
-import os
-import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,8 +17,8 @@ from typing import Final
 from reattach.models.errors import ReattachError
 from reattach.runtime.agent.log import LogSummary, read_log
 from reattach.runtime.agent.process import serving
-from reattach.runtime.bench.processes import cpu_s, members, pss_mb
-from reattach.runtime.bench.systems import SYSTEMS, Work
+from reattach.runtime.bench.systems import System, Work
+from reattach.runtime.processes import cpu_s, in_session, pss_mb
 
 LOOK_S: Final = 0.25
 PATIENCE_S: Final = 600.0
@@ -73,12 +71,11 @@ class Trial:
     """One system and one load.
 
     Args:
-        name: of `SYSTEMS`.
         folder: a new one.
     """
 
-    def __init__(self, name: str, folder: Path, *, calls: int, concurrency: int, run_ms: int) -> None:
-        self._name, self._folder = name, folder
+    def __init__(self, system: System, folder: Path, *, calls: int, concurrency: int, run_ms: int) -> None:
+        self._system, self._folder = system, folder
         self._ids = [f"bench-{number:06}" for number in range(calls)]
         self._load = (calls, concurrency, run_ms)
         self._log = folder / "agent.jsonl"
@@ -89,22 +86,20 @@ class Trial:
         Raises:
             BenchError: it ended too soon or not at all.
         """
-        with self._started() as (work, begun_ms), self._system(work) as process:
-            first_ms = self._first_request(process)
-            before_s = used_s = cpu_s(process.pid)
-            most_mb = 0.0
-            until = time.monotonic() + PATIENCE_S
-            while process.poll() is None:
-                used_s, most_mb = max(used_s, cpu_s(process.pid)), max(most_mb, pss_mb(process.pid))
-                self._check_time(until)
-                time.sleep(LOOK_S)
-            self._check_ended(process)
+        with self._work() as work:
+            begun_ms = _now_ms()
+            with self._running(work) as process:
+                first_ms = self._until(process, self._first_request, "its first request")
+                before_s = used_s = cpu_s(process.pid)
+                most_mb = 0.0
+                for _ in self._to_its_end(process):
+                    used_s, most_mb = max(used_s, cpu_s(process.pid)), max(most_mb, pss_mb(process.pid))
         ends = self._ends()
         seen = LogSummary.of_file(self._log, self._ids)
         lags = sorted(max(0, ends[one] - call.ended_ms) for one, call in seen.by_id.items() if one in ends)
         calls, concurrency, run_ms = self._load
         return Row(
-            self._name, calls, concurrency, run_ms,
+            self._system.name, calls, concurrency, run_ms,
             calls_per_second=calls * 1000 / (max(ends.values()) - first_ms),
             cpu_s_per_1000=(used_s - before_s) * 1000 / calls,
             pss_mb=most_mb,
@@ -120,61 +115,59 @@ class Trial:
         Raises:
             BenchError: it ended too soon or not at all.
         """
-        with self._started() as (work, _):
-            with self._system(work) as process:
-                until = time.monotonic() + PATIENCE_S
-                while sum(record["kind"] == "end" for record in read_log(self._log)) < len(self._ids) // 2:
-                    if process.poll() is not None:
-                        raise BenchError(f"{self._name}: ended before it could be killed: {self._said()}")
-                    self._check_time(until)
-                    time.sleep(LOOK_S / 5)
-                _kill(process)
-            again_ms = time.time_ns() // 1_000_000
-            with self._system(work) as process:
-                until = time.monotonic() + PATIENCE_S
-                while process.poll() is None:
-                    self._check_time(until)
-                    time.sleep(LOOK_S)
-                self._check_ended(process)
+        with self._work() as work:
+            with self._running(work) as process:
+                self._until(process, self._half_way, "it could be killed")
+            again_ms = _now_ms()
+            with self._running(work) as process:
+                for _ in self._to_its_end(process):
+                    pass
         seen, ends = LogSummary.of_file(self._log, self._ids), self._ends()
         return Killed(seen.duplicates, len(self._ids) - len(ends), (max(ends.values()) - again_ms) / 1000)
 
     @contextlib.contextmanager
-    def _started(self) -> Iterator[tuple[Work, int]]:
+    def _work(self) -> Iterator[Work]:
+        """The requests, and a server for them."""
         (self._folder / "requests").mkdir(parents=True)
         calls, concurrency, run_ms = self._load
-        now_ms = time.time_ns() // 1_000_000
-        rows = [{"invocation_id": o, "agent": "bench", "message": o, "requested_at_ms": now_ms} for o in self._ids]
+        rows = [
+            {"invocation_id": one, "agent": "bench", "message": one, "requested_at_ms": _now_ms()} for one in self._ids
+        ]
         (self._folder / "requests" / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         with serving(self._log, f"{run_ms}ms") as url:
-            yield Work(self._folder, url, calls, concurrency, run_ms), time.time_ns() // 1_000_000
+            yield Work(self._folder, url, calls, concurrency, run_ms)
 
-    @contextlib.contextmanager
-    def _system(self, work: Work) -> Iterator["subprocess.Popen[bytes]"]:
-        with (self._folder / "system.out").open("ab") as output:
-            process = subprocess.Popen(
-                SYSTEMS[self._name](work),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield process
-        finally:
-            _kill(process)
+    def _running(self, work: Work) -> "contextlib.AbstractContextManager[subprocess.Popen[bytes]]":
+        """The system; what is left of it is killed."""
+        return in_session(self._system.command(work), self._folder / "system.out")
 
-    def _first_request(self, process: "subprocess.Popen[bytes]") -> int:
-        """When the server saw the first one, in epoch milliseconds."""
+    def _until(self, process: "subprocess.Popen[bytes]", seen: Callable[[], int], what: str) -> int:
+        """What has been seen, as soon as it is something."""
         until = time.monotonic() + PATIENCE_S
-        while True:
-            for record in read_log(self._log):
-                if record["kind"] in ("read", "post"):
-                    return int(record["at_ms"])
+        while not (found := seen()):
             if process.poll() is not None:
-                raise BenchError(f"{self._name}: ended before its first request: {self._said()}")
+                raise BenchError(f"{self._system.name}: ended before {what}: {self._said()}")
             self._check_time(until)
-            time.sleep(LOOK_S / 10)
+            time.sleep(LOOK_S / 5)
+        return found
+
+    def _to_its_end(self, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+        """Give time to look at it while it works; it has to end with all outcomes."""
+        until = time.monotonic() + PATIENCE_S
+        while process.poll() is None:
+            yield
+            self._check_time(until)
+            time.sleep(LOOK_S)
+        if process.returncode != 0 or len(self._ends()) < len(self._ids):
+            raise BenchError(f"{self._system.name}: {len(self._ends())} of {len(self._ids)} outcomes: {self._said()}")
+
+    def _first_request(self) -> int:
+        """When the server saw it, in epoch milliseconds; 0 for not yet."""
+        return next((int(one["at_ms"]) for one in read_log(self._log) if one["kind"] in ("read", "post")), 0)
+
+    def _half_way(self) -> bool:
+        ended = sum(1 for one in read_log(self._log) if one["kind"] == "end")
+        return ended >= len(self._ids) // 2
 
     def _ends(self) -> dict[str, int]:
         """By call, when its outcome was made."""
@@ -182,25 +175,14 @@ class Trial:
         rows = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
         return {row["invocation_id"]: row["finished_at_ms"] for row in rows}
 
-    def _check_ended(self, process: "subprocess.Popen[bytes]") -> None:
-        if process.returncode != 0 or len(self._ends()) < len(self._ids):
-            raise BenchError(f"{self._name}: {len(self._ends())} of {len(self._ids)} outcomes: {self._said()}")
-
     def _check_time(self, until: float) -> None:
         if time.monotonic() > until:
-            raise BenchError(f"{self._name}: not done within {PATIENCE_S:.0f} s: {self._said()}")
+            raise BenchError(f"{self._system.name}: not done within {PATIENCE_S:.0f} s: {self._said()}")
 
     def _said(self) -> str:
         lines = (self._folder / "system.out").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "no output"
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """SIGKILL every process of the session, and see them gone."""
-    while pids := members(process.pid):
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.poll()
-        time.sleep(0.01)
-    process.wait()
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

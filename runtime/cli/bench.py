@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from reattach.models.errors import ConfigError
+from reattach.runtime.bench.systems import SYSTEMS
 from reattach.runtime.cli.files import check_writable
-
-SHORT = {"polling": 0, "streaming": 1, "floor": 2, "naive": 3}
 
 
 def command(
@@ -22,7 +21,7 @@ def command(
     concurrency: Annotated[int, typer.Option(min=1, max=4_096, help="Requests in flight at most.")] = 256,
     rounds: Annotated[int, typer.Option(min=1, max=99, help="Rounds of each system; medians are shown.")] = 3,
     system: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(SHORT)}; may be repeated. Default: all.")
+        list[str] | None, typer.Option(help=f"One of {', '.join(SYSTEMS)}; may be repeated. Default: all.")
     ] = None,
     micro: Annotated[
         bool, typer.Option("--micro", help="Measure a step and what is stored instead, without any process.")
@@ -40,20 +39,19 @@ def command(
     """
     from reattach.runtime.bench.compare import compare
     from reattach.runtime.bench.report import draw, markdown, table, write_into, write_json
-    from reattach.runtime.bench.systems import SYSTEMS
 
     check_writable("--json", json_file)
     check_writable("--chart", chart)
     if micro:
         return _micro(json_file)
     for one in system or ():
-        if one not in SHORT:
-            raise ConfigError(f"--system {one}: no such system; known: {', '.join(SHORT)}")
-    names = [list(SYSTEMS)[SHORT[one]] for one in dict.fromkeys(system or SHORT)]
+        if one not in SYSTEMS:
+            raise ConfigError(f"--system {one}: no such system; known: {', '.join(SYSTEMS)}")
+    systems = [SYSTEMS[one] for one in dict.fromkeys(system or SYSTEMS)]
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
         results = compare(
-            names,
+            systems,
             Path(folder),
             calls=calls,
             concurrency=concurrency,
@@ -79,7 +77,7 @@ def command(
 def _micro(json_file: Path | None) -> int:
     from reattach.runtime.bench.micro import figures
 
-    found = figures()
+    found = list(figures())
     shown = Table("what", "", "", show_header=False)
     for one in found:
         shown.add_row(one.name, f"{one.value:.1f}" if one.unit == "µs" else f"{one.value:.0f}", one.unit)

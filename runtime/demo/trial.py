@@ -7,8 +7,6 @@ server wrote, and from nowhere else.
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -20,6 +18,7 @@ from typing import Final
 from reattach.models.errors import ReattachError
 from reattach.runtime.agent.log import LogSummary
 from reattach.runtime.agent.process import serving
+from reattach.runtime.processes import in_session, kill_all
 from reattach.runtime.run.checkpoints import latest
 
 LATENCY: Final = "2s-6s"
@@ -143,7 +142,7 @@ class Trial:
             for _ in batches:
                 self._stop.wait(BATCH_S)
             self._wait(job, self._in_the_middle, "it was in the middle of its work")
-            os.killpg(job.pid, signal.SIGKILL)
+            kill_all(job)
             crash_ms = time.time_ns() // 1_000_000
             summary = self._summary()
         self._say(
@@ -157,23 +156,8 @@ class Trial:
         with self._job(config, "second") as job:
             self._wait(job, lambda: job.poll() == 0, "the job was done", "second")
 
-    @contextlib.contextmanager
-    def _job(self, config: Path, life: str) -> Iterator[subprocess.Popen[bytes]]:
-        with (self._folder / f"{life}.out").open("wb") as output:
-            job = subprocess.Popen(
-                [*self._command, str(config)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield job
-        finally:
-            # Its leader may have ended while others of the group live.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
+    def _job(self, config: Path, life: str) -> "contextlib.AbstractContextManager[subprocess.Popen[bytes]]":
+        return in_session([*self._command, str(config)], self._folder / f"{life}.out")
 
     def _batches(self) -> Iterator[None]:
         """Place the requests, a file at a time."""

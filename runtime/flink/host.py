@@ -252,7 +252,7 @@ class Host:
     def _pump(self) -> Iterator[Output]:
         self._metrics.pumped(time.time_ns() // 1_000_000 - self._pump_at)
         self._pump_at = 0
-        facts = self._executor.heard(FACTS_PER_PUMP)
+        facts = self._executor.drain(FACTS_PER_PUMP)
         for key, fact, at_s in facts:
             self._metrics.answered(time.monotonic() - at_s)
             self._backend.switch_to(key)

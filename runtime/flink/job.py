@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyflink.common import Configuration, Duration, Encoder, JobClient, Types, WatermarkStrategy
 from pyflink.datastream import DataStream, FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
@@ -101,7 +101,7 @@ def uri_of(path: Path) -> str:
 def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage: bool) -> None:
     """Add the job's operators; their uids tie them to what a checkpoint holds."""
     job = config.job
-    settings = {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
+    settings = host_settings(job, lineage=lineage)
     requests = request_lines(environment, job)
     if job.control is None:
         keyed = requests.key_by(request_key_of, Types.STRING())
@@ -121,6 +121,11 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage
         commit(side[NOTICES], job.notices, "notices", ".jsonl")
     if job.progress is not None:
         commit(side[PROGRESS], job.progress, "progress", ".jsonl")
+
+
+def host_settings(job: JobConfig, *, lineage: bool) -> dict[str, Any]:
+    """What the job's file says about its hosts: see `Host`."""
+    return {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
 
 
 def request_lines(environment: StreamExecutionEnvironment, job: JobConfig) -> DataStream:

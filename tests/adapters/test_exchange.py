@@ -10,16 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
 from reattach.adapters import http
 from tests.adapters import wire
-
-T = TypeVar("T")
+from tests.adapters.loop import run
 
 CARRIERS = ["aiohttp", "httpx"]
 FAULTS: dict[Callable[[wire.Server, socket.socket], None], type] = {
@@ -33,22 +31,6 @@ FAULTS: dict[Callable[[wire.Server, socket.socket], None], type] = {
     wire.cuts_the_body: http.Reply,
     wire.sends_without_end: http.Reply,
 }
-
-
-def run(work: Callable[[httpx.AsyncClient], Awaitable[T]], carrier: str, *, connections_max: int = 8) -> T:
-    """Run with the loop of a job, which is uvloop."""
-
-    async def main() -> T:
-        client = http.open_client(connections_max=connections_max, carrier=carrier)
-        try:
-            async with asyncio.timeout(30):
-                return await work(client)
-        finally:
-            await client.aclose()
-
-    uvloop = pytest.importorskip("uvloop")
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
 
 
 async def post(client: httpx.AsyncClient, url: str, content: bytes = b'{"a":1}') -> http.Answer:

@@ -4,11 +4,10 @@ The servers are real and speak TLS. Each case is judged by what the server could
 called `Unsent`, that must be nothing.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import pytest
@@ -18,9 +17,8 @@ from reattach.adapters.contract import AgentConfig
 from reattach.models.answers import Accepted, NotSent, Present, Unknown
 from reattach.models.errors import ConfigError
 from tests.adapters import tls, wire
+from tests.adapters.loop import run
 from tests.adapters.tls import Authorities, Behave, https
-
-T = TypeVar("T")
 
 TOKEN = "tok-3f9a1c77e0"
 CARRIERS = pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
@@ -44,22 +42,6 @@ def trusted(authorities: Authorities, monkeypatch: pytest.MonkeyPatch) -> Author
     """They are those of this machine: a bad certificate is bad for its own reason alone."""
     monkeypatch.setenv("SSL_CERT_FILE", str(authorities.file))
     return authorities
-
-
-def run(work: Callable[[httpx.AsyncClient], Awaitable[T]], carrier: str) -> T:
-    """Run with the loop of a job, which is uvloop."""
-
-    async def main() -> T:
-        client = http.open_client(carrier=carrier)
-        try:
-            async with asyncio.timeout(30):
-                return await work(client)
-        finally:
-            await client.aclose()
-
-    uvloop = pytest.importorskip("uvloop")
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
 
 
 def post(url: str, carrier: str) -> http.Answer:

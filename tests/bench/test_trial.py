@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reattach.runtime.bench.processes import cpu_s, members, pss_mb
+from reattach.runtime.bench.systems import SYSTEMS, System
 from reattach.runtime.bench.trial import BenchError, Trial
 from reattach.runtime.cli.main import main
+from reattach.runtime.processes import cpu_s, members, pss_mb
 from tests.e2e.harness import until
 
 CALLS = 100
@@ -31,23 +32,21 @@ def test_processes_of_a_session_are_found_and_weighed() -> None:
 
 
 def test_the_floor_makes_three_requests_and_sends_again_after_a_crash(tmp_path: Path) -> None:
-    name = "asyncio + aiohttp (the floor)"
-    row = Trial(name, tmp_path / "measure", calls=CALLS, concurrency=20, run_ms=100).measure()
-    assert (row.system, row.calls, row.concurrency, row.run_ms) == (name, CALLS, 20, 100)
+    floor = SYSTEMS["floor"]
+    row = Trial(floor, tmp_path / "measure", calls=CALLS, concurrency=20, run_ms=100).measure()
+    assert (row.system, row.calls, row.concurrency, row.run_ms) == (floor.name, CALLS, 20, 100)
     assert row.requests_per_call >= 3.0
     # Twenty at a time, a tenth of a second each.
     assert 0 < row.calls_per_second <= 200
     assert row.cpu_s_per_1000 >= 0 and row.pss_mb > 0 and row.latency_p50_ms <= row.latency_p99_ms
-    killed = Trial(name, tmp_path / "kill", calls=CALLS, concurrency=20, run_ms=100).kill()
+    killed = Trial(floor, tmp_path / "kill", calls=CALLS, concurrency=20, run_ms=100).kill()
     assert killed.lost == 0 and killed.duplicates > 0
 
 
-def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reattach.runtime.bench import trial
-
-    monkeypatch.setattr(trial, "SYSTEMS", {"broken": lambda work: [sys.executable, "-c", "raise OSError('no disk')"]})
+def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path) -> None:
+    broken = System("broken", lambda work: [sys.executable, "-c", "raise OSError('no disk')"])
     with pytest.raises(BenchError, match="broken: ended before its first request: OSError: no disk"):
-        Trial("broken", tmp_path / "w", calls=CALLS, concurrency=20, run_ms=100).measure()
+        Trial(broken, tmp_path / "w", calls=CALLS, concurrency=20, run_ms=100).measure()
 
 
 def test_a_system_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

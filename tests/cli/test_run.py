@@ -14,9 +14,10 @@ from reattach.models.codec import decode_entry
 from reattach.models.errors import ReattachError
 from reattach.models.lifecycle import Leaf
 from reattach.runtime.config import load_config
+from reattach.runtime.processes import members
 from reattach.runtime.run.rest import Health, Rest
 from reattach.runtime.run.runner import JobFailed, Runner, Snapshot
-from tests.e2e.harness import Process, World, assert_each_once, members, until, world
+from tests.e2e.harness import Process, World, assert_each_once, until, world
 
 CALLS = 30
 

@@ -21,7 +21,8 @@ from typing import Any, Final
 
 import pyflink
 
-from tests.e2e.harness import Process, members, until
+from reattach.runtime.processes import members
+from tests.e2e.harness import Process, until
 
 ROOT: Final = Path(__file__).parents[2]
 DEPLOY: Final = ROOT / "deploy"
@@ -107,6 +108,13 @@ class Cluster:
         return subprocess.run(
             command, cwd=self.folder, env=self._environment(), capture_output=True, text=True, timeout=SUBMIT_S
         )
+
+    def stop_with_savepoint(self, job: str, folder: Path) -> Path:
+        """`flink stop`: returns the savepoint's own folder, when the job has ended."""
+        stopped = self.flink("stop", "--savepointPath", f"file://{folder}", job)
+        found = re.search(r"Savepoint completed\. Path: file:(\S+)", stopped.stdout)
+        assert found, stopped.stdout + stopped.stderr
+        return Path(found[1])
 
     def worker_of(self, job: str, subtask: int = 0) -> Process:
         """The TaskManager in which a subtask of the keyed function runs."""

@@ -7,7 +7,6 @@ that exists: what a release has stored is never made to fit the code.
 """
 
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -86,10 +85,7 @@ def write(root: Path) -> Path:
                 # The outcomes of the last checkpoint are committed by the next one, and not by a later release.
                 before = made.completed(asked.id)
                 asked.until(lambda: made.completed(asked.id) >= before + 2, "two more checkpoints")
-                stopped = made.flink("stop", "--savepointPath", f"file://{work}/savepoints", asked.id)
-                found = re.search(r"Savepoint completed\. Path: file:(\S+)", stopped.stdout)
-                assert found, stopped.stdout + stopped.stderr
-                keep(asked, Path(found[1]), folder)
+                keep(asked, made.stop_with_savepoint(asked.id, work / "savepoints"), folder)
     return folder
 
 

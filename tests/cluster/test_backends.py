@@ -3,7 +3,6 @@
 The backend is chosen where the job is submitted, so it needs no cluster of its own.
 """
 
-import re
 from pathlib import Path
 from typing import Final
 
@@ -43,13 +42,11 @@ def test_a_taskmanager_is_killed_and_a_savepoint_goes_to_another_parallelism(tmp
         made.ask(CALLS, prefix="later")
         made.until(lambda: made.kinds()["end"] >= CALLS, "what was half done before")
         assert_rocksdb(made)
-        stopped = shared.flink("stop", "--savepointPath", f"file://{tmp_path}/savepoints", made.id)
-        found = re.search(r"Savepoint completed\. Path: (\S+)", stopped.stdout)
-        assert found, stopped.stdout + stopped.stderr
+        savepoint = shared.stop_with_savepoint(made.id, tmp_path / "savepoints")
         assert shared.state(made.id) in ENDED
         assert shared.failures(made.id), "the job was never disturbed"
         made.config.write_text(made.config.read_text().replace("parallelism = 1", "parallelism = 2"))
-        made.submit(*ROCKSDB, "-s", found[1], script=("--lineage",))
+        made.submit(*ROCKSDB, "-s", f"file://{savepoint}", script=("--lineage",))
         made.until_done()
         assert_rocksdb(made)
         assert_sent_once(made)

@@ -1,6 +1,5 @@
 """The JobManager dies, and the job is submitted anew; or it is stopped with a savepoint, to go on with more workers."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -64,13 +63,11 @@ def test_stopped_with_a_savepoint_and_started_with_another_parallelism(tmp_path:
         made.ask(CALLS)
         made.submit()
         made.until(lambda: made.kinds()["end"] >= CALLS // 4, "some runs ended")
-        stopped = shared.flink("stop", "--savepointPath", f"file://{tmp_path}/savepoints", made.id)
-        found = re.search(r"Savepoint completed\. Path: (\S+)", stopped.stdout)
-        assert found, stopped.stdout + stopped.stderr
+        savepoint = shared.stop_with_savepoint(made.id, tmp_path / "savepoints")
         assert shared.state(made.id) in ENDED
         made.config.write_text(made.config.read_text().replace("parallelism = 1", "parallelism = 2"))
         made.ask(CALLS, prefix="later")
-        made.submit("-s", found[1], script=("--lineage",))
+        made.submit("-s", f"file://{savepoint}", script=("--lineage",))
         made.until_done()
         assert_sent_once(made)
         assert shared.worker_of(made.id, 0) is not shared.worker_of(made.id, 1)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reattach.runtime.agent.log import LogSummary, read_log
+from reattach.runtime.processes import members
 from reattach.runtime.run.checkpoints import completed
 
 PATIENCE_S = 180.0
@@ -72,18 +73,6 @@ class Process:
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
-
-
-def members(session: int) -> list[int]:
-    """The living processes of a session."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError):
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                if int(fields[3]) == session and fields[0] != "Z":
-                    found.append(int(entry.name))
-    return found
 
 
 class World:

@@ -105,7 +105,7 @@ class Life:
         raise AssertionError("no agent here writes ahead")
 
     def turn(self) -> None:
-        for name, fact in self._executor.drain(100):
+        for name, fact, _ in self._executor.drain(100):
             agent, _, thread = name.partition("\x00")
             self.facts += 1
             self.apply((agent, thread), fact)

@@ -6,42 +6,28 @@ The figures are printed, not asserted:
     make test-only ARGS='tests/flink/test_many.py -s -m release'
 """
 
-import os
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import World, assert_each_once, members, world
+from reattach.runtime.processes import cpu_s, pss_mb
+from tests.e2e.harness import World, assert_each_once, world
 
 pytestmark = pytest.mark.flink
 CALLS = 10_000
 WINDOW_S = 10.0
 
 
-def cpu_s(made: World) -> float:
+def session(made: World) -> int:
     assert made.job is not None
-    ticks = 0
-    for pid in members(made.job.child.pid):
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def memory_kb(made: World) -> int:
-    assert made.job is not None
-    total = 0
-    for pid in members(made.job.child.pid):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
-    return total
+    return made.job.child.pid
 
 
 def share(made: World) -> float:
-    before, started = cpu_s(made), time.monotonic()
+    before, started = cpu_s(session(made)), time.monotonic()
     time.sleep(WINDOW_S)
-    return 100 * (cpu_s(made) - before) / (time.monotonic() - started)
+    return 100 * (cpu_s(session(made)) - before) / (time.monotonic() - started)
 
 
 def test_ten_thousand_calls_wait_in_one_job(tmp_path: Path) -> None:
@@ -59,16 +45,17 @@ def test_ten_thousand_calls_wait_in_one_job(tmp_path: Path) -> None:
         made.ask(1, "warm-up")
         made.start()
         made.until(lambda: made.kinds()["turn"] == 1, "the first call")
-        quiet_kb, quiet = memory_kb(made), share(made)
+        quiet_mb, quiet = pss_mb(session(made)), share(made)
         started = time.monotonic()
         made.ask(CALLS, "many")
         made.until(lambda: made.kinds()["turn"] == CALLS + 1, "all of them in flight", 400)
         submitting_s = time.monotonic() - started
         time.sleep(5)
-        waiting, waiting_kb = share(made), memory_kb(made)
+        waiting, waiting_mb = share(made), pss_mb(session(made))
         print(
             f"\n{CALLS} calls submitted in {submitting_s:.1f} s; CPU waiting {waiting:.1f} % of a core "
-            f"(one call: {quiet:.1f} %); {(waiting_kb - quiet_kb) / CALLS:.2f} kB per call in flight, JVM heap included"
+            f"(one call: {quiet:.1f} %); {(waiting_mb - quiet_mb) * 1024 / CALLS:.2f} kB per call in flight, "
+            "JVM heap included"
         )
         made.finish(600)
         assert_each_once(made)

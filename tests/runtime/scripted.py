@@ -121,4 +121,4 @@ def until(what: Callable[[], bool], why: str) -> None:
 def facts(executor: Executor, count: int) -> list[tuple[str, Any]]:
     """The next `count` facts; and no more than those."""
     until(lambda: executor.pending >= count, f"{count} facts, there are {executor.pending}")
-    return executor.drain(count + 1)
+    return [(key, fact) for key, fact, _ in executor.drain(count + 1)]

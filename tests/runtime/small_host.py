@@ -86,7 +86,7 @@ class SmallHost:
 
     def step(self) -> int:
         facts = self.executor.drain(1_000)
-        for text, fact in facts:
+        for text, fact, _ in facts:
             self.apply(self._keys[text], fact)
         served = len(facts)
         while self._wakes and self._wakes[0][0] <= self._now_ms():

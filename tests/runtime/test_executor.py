@@ -199,7 +199,7 @@ class TestLimits:
         executor, inv = make(), call("a")
         executor.order("k", f.Watch(ident(inv), ""), inv)
         until(lambda: not executor._dispatch.tasks and executor.pending > 0, "the end of the stream")
-        got = [fact for _, fact in executor.drain(1_000)]
+        got = [fact for _, fact, _ in executor.drain(1_000)]
         assert isinstance(got[-1], e.WatchEnded)
         batches = [fact for fact in got if isinstance(fact, e.Progressed)]
         assert sum(len(batch.items) for batch in batches) == 600

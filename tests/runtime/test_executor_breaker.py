@@ -128,7 +128,7 @@ class TestBreaker:
         while not isinstance(answers[-1], a.Absent):
             probe(executor, "down", "trial", epoch := epoch + 1)
             until(lambda: executor.pending > 0, "an answer")
-            answers += [fact.answer for _, fact in executor.drain(10)]
+            answers += [fact.answer for _, fact, _ in executor.drain(10)]
         until(lambda: not executor.down, "a closed breaker")
 
     @pytest.mark.parametrize(("status", "body"), [(401, {}), (404, {}), (429, {}), (200, {"status": "odd"})])

@@ -201,7 +201,7 @@ class TestBadTiming:
         def watched(epoch: int) -> int:
             executor.order("k", f.Watch(ident(inv, epoch), ""), inv)
             until(lambda: not executor._dispatch.tasks and executor.pending > 0, "the end of the stream")
-            got = [fact for _, fact in executor.drain(1_000)]
+            got = [fact for _, fact, _ in executor.drain(1_000)]
             assert isinstance(got[-1], e.WatchEnded)
             return sum(len(item.data) for fact in got if isinstance(fact, e.Progressed) for item in fact.items)
 

@@ -113,10 +113,10 @@ class TestRate:
             probe(executor, "agent", f"c{number}")
         until(lambda: executor.pending == 10_000, "ten thousand answers")
         told = executor.drain(20_000)
-        assert {key for key, _ in told} == {f"c{number}" for number in range(10_000)}
-        asked = [fact for _, fact in told if isinstance(fact.answer, a.Absent)]
+        assert {key for key, _, _ in told} == {f"c{number}" for number in range(10_000)}
+        asked = [fact for _, fact, _ in told if isinstance(fact.answer, a.Absent)]
         assert len(asked) == len(net["agent"].asked) > 0
-        assert all(isinstance(fact.answer, a.Absent | a.Unknown) for _, fact in told)
+        assert all(isinstance(fact.answer, a.Absent | a.Unknown) for _, fact, _ in told)
         assert net["agent"].most <= 20
         assert_never_early(net, "agent", began, 4_000)
         until(lambda: not executor.busy, "rest")
@@ -127,7 +127,7 @@ def facts_until(executor: Executor, key: str) -> int:
     came = 0
     while True:
         until(lambda: executor.pending > 0, f"an answer for {key}")
-        for each, _ in executor.drain(1):
+        for each, _, _ in executor.drain(1):
             came += 1
             if each == key:
                 return came

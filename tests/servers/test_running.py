@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.harness import members
+from reattach.runtime.processes import members
 from tests.servers import running
 from tests.servers.running import Running, a2a, a2a_old, langgraph
 

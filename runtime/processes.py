@@ -1,11 +1,34 @@
-"""What the processes of one session use: CPU seconds and memory, read from Linux's /proc."""
+"""Programs in sessions of their own: started, killed as a whole, and (on Linux) found and weighed by /proc."""
 
 import contextlib
 import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def in_session(command: Sequence[str], output: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a command whose output is appended to a file, and kill what is left of it."""
+    with output.open("ab") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        kill_all(process)
+
+
+def kill_all(process: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL the whole session. Its leader may have ended while others of it live."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def members(session: int) -> list[int]:
