@@ -59,13 +59,14 @@ def test_killed_at_a_random_moment(tmp_path: Path, seed: int) -> None:
             made.close()
 
 
-def is_run(exchange: Exchange) -> bool:
-    return exchange.method == "POST" and exchange.path.endswith("/runs")
+def begins_a_call(exchange: Exchange) -> bool:
+    """A fence is a run too, and names its call."""
+    return exchange.method == "POST" and exchange.path.endswith("/runs") and b'"reattach_call"' in exchange.body
 
 
 def held(proxy: FaultProxy, times: int, text: bytes) -> Rule:
     """Hold back so many POSTs that would start the run of a call with such a text; fences pass."""
-    return proxy.rule(Hold(), match=lambda one: is_run(one) and text in one.body, times=times)
+    return proxy.rule(Hold(), match=lambda one: begins_a_call(one) and text in one.body, times=times)
 
 
 def killed_while_held(made: RealWorld, *rules: Rule) -> None:
