@@ -24,7 +24,6 @@ from reattach.fsm import step as stepping
 from reattach.fsm.env import Env
 from reattach.models.answers import Present, Result
 from reattach.models.effects import Effect
-from reattach.models.errors import Corrupt
 from reattach.models.events import Event, FetchAnswered, ProbeAnswered, Requested, Restored, ThreadEvent
 from reattach.models.invocation import Invocation
 from reattach.models.journal import Basis, JournalEntry
@@ -33,6 +32,7 @@ from reattach.models.policy import Terms
 from reattach.models.terms import terms_of
 from reattach.models.thread import Drain
 from reattach.runtime.driver import state_digest
+from reattach.runtime.replay.lives import Lives, Restore
 
 _LENGTH: Final = re.compile(rb'"sha256:[0-9a-f]{16}/([0-9]{1,10})"')
 
@@ -64,19 +64,6 @@ class Mismatch:
     today: Side
     before: Invocation | None
     after: Invocation | None
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """A life that did not go on where the one before had ended.
-
-    Args:
-        back_to: number of the entry whose state it started from; 0 for before the call began.
-        undone: how many entries came after that one.
-    """
-
-    back_to: int
-    undone: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +111,23 @@ class Fold:
         self._record: Invocation | None = None
         self._drain: Drain | None = None
         self._incarnation = ""
-        self._seen: dict[bytes, int] = {}
-        self._latest: JournalEntry | None = None
-        self._states = states
-        self._number = 0
+        self._lives = Lives(states)
         self._checked = False
+
+    @property
+    def record(self) -> Invocation | None:
+        """The call behind the latest entry; None where that cannot be rebuilt."""
+        return self._record
+
+    @property
+    def drain(self) -> Drain | None:
+        """The thread's wait for the run of this call, if it has ended and is waited for."""
+        return self._drain
+
+    @property
+    def terms(self) -> Terms | None:
+        """What was in force at the latest entry; None before the first life that can be rebuilt."""
+        return self._terms
 
     def add(self, entry: JournalEntry) -> Verdict:
         """Replay the next entry. After a mismatch nothing more must be added.
@@ -136,10 +135,8 @@ class Fold:
         Raises:
             Corrupt: the entry contradicts itself, or its terms cannot be read.
         """
-        self._number += 1
         verdict = self._add(entry)
-        self._seen[entry.state] = self._number
-        self._latest = entry
+        self._lives.follow(entry)
         return verdict
 
     def _add(self, entry: JournalEntry) -> Verdict:
@@ -153,7 +150,7 @@ class Fold:
         return replace(linked, mismatch=self._compare(entry))
 
     def _continues(self, entry: JournalEntry) -> bool:
-        record, latest = self._record, self._latest
+        record, latest = self._record, self._lives.latest
         if record is None or latest is None or entry.before is None:
             return False
         same_life = entry.incarnation == self._incarnation
@@ -163,44 +160,11 @@ class Fold:
         self._record, self._drain = None, None
         self._terms = self._read_terms(basis.terms)
         self._incarnation = entry.incarnation
-        if entry.before is None:
-            if not isinstance(entry.event, Requested):
-                raise Corrupt("contradicts itself: a call begins with a request")
-            linked = self._begun(entry)
-        else:
-            if entry.before is not basis.record.leaf:
-                raise Corrupt("contradicts itself: its basis is in another leaf")
-            linked = self._found(state_digest(basis.record))
+        link = self._lives.link(entry, basis)
         self._record = basis.record
         if entry.before is Leaf.FAILED:
             self._drain = Drain(basis.record, 0, basis.until_ms)
-        return linked
-
-    def _begun(self, entry: JournalEntry) -> Checked:
-        latest = self._latest
-        if latest is None:
-            return Checked()
-        if latest.generation < entry.generation:
-            return Checked(f"generation {entry.generation} begins")
-        if latest.after.terminal and latest.incarnation == entry.incarnation:
-            return Checked("asked for again after it had been forgotten")
-        restore = Restore(0, self._number - 1)
-        return Checked(f"restored to before it began: {_entries(restore.undone)} undone", restore=restore)
-
-    def _found(self, state: bytes) -> Checked:
-        latest = self._latest
-        if latest is not None and latest.state == state:
-            return Checked("taken over by a new incarnation", taken_over=True)
-        back_to = self._seen.get(state)
-        if back_to is None and state in self._states:
-            return Checked("goes on from a state further down: the host's clock ran backwards")
-        if back_to is None:
-            missing = latest is not None
-            older = "that is not in this journal" if missing else "older than this journal"
-            return Checked(f"goes on from a state {older}", gap=missing)
-        restore = Restore(back_to, self._number - 1 - back_to)
-        note = f"restored from an older checkpoint: back to entry {back_to}, {_entries(restore.undone)} undone"
-        return Checked(note, restore=restore)
+        return Checked(link.note, link.taken_over, link.restore, link.gap)
 
     def _compare(self, entry: JournalEntry) -> Mismatch | None:
         """Apply the entry's fact; None when it comes to what was recorded."""
@@ -267,7 +231,3 @@ def _sized(payload: bytes, terms: Terms) -> bytes | None:
     if found is None or (int(found[1]) > most) == (len(payload) > most):
         return None
     return bytes(min(int(found[1]), most + 1))
-
-
-def _entries(count: int) -> str:
-    return f"{count} entry" if count == 1 else f"{count} entries"
