@@ -32,15 +32,21 @@ def kill_all(process: "subprocess.Popen[bytes]") -> None:
 
 
 def members(session: int) -> list[int]:
-    """The living processes of a session."""
-    found = []
+    """The living processes of a session, and what they started: PostgreSQL gives each of its own another session."""
+    parents, found = {}, set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, ValueError):
-                fields = _fields(int(entry.name))
-                if int(fields[3]) == session and fields[0] != "Z":
-                    found.append(int(entry.name))
-    return found
+                state, parent, _, its_session = _fields(int(entry.name))[:4]
+                if state != "Z":
+                    parents[int(entry.name)] = int(parent)
+                    if int(its_session) == session:
+                        found.add(int(entry.name))
+    size = -1
+    while len(found) > size:
+        size = len(found)
+        found |= {pid for pid, parent in parents.items() if parent in found}
+    return sorted(found)
 
 
 def cpu_s(session: int) -> float:
