@@ -1,11 +1,13 @@
 # Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
 # PYTHON=... picks the interpreter, VENV=... another folder for the environment, SERVERS=... for those
-# of the servers that the tests talk to, KAFKA_JARS=... for Kafka's jars.
+# of the servers that the tests talk to, KAFKA_JARS=... for Kafka's jars, BROWSER=... for the browser that looks
+# at pages; CHROMIUM=... names one that is there already.
 
 VENV ?= .venv
 SERVERS ?= .servers
 KAFKA_JARS ?= .kafka
-export SERVERS KAFKA_JARS
+BROWSER ?= .browser
+export SERVERS KAFKA_JARS BROWSER
 # The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
 # and not only looked up, since a version manager may put names on PATH that lead nowhere.
 PYTHON ?= $(shell for name in python3.12 python3.11 python3 python; do \
@@ -19,7 +21,7 @@ WORKERS ?= 2
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers kafka test test-only conformance lint format demo bench soak diagram wheel clean
+.PHONY: help install servers kafka browser test test-only conformance lint format demo bench soak diagram wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,10 +64,17 @@ $(KAFKA_JARS)/.reattach-fetched: tests/kafka/jars.txt tests/kafka/fetch.py | $(B
 	@$(BIN)/python tests/kafka/fetch.py $(KAFKA_JARS)
 	@touch $@
 
-test: install servers kafka lint ## Run every check: ruff, mypy, and all tests with real processes.
+browser: $(if $(CHROMIUM),,$(BROWSER)/.reattach-fetched) ## Fetch a headless Chromium, which looks at pages in the tests.
+
+$(BROWSER)/.reattach-fetched: tests/view/browser.txt tests/view/fetch.py | $(BIN)/python
+	@echo "fetching $(BROWSER)"
+	@$(BIN)/python tests/view/fetch.py $(BROWSER)
+	@touch $@
+
+test: install servers kafka browser lint ## Run every check: ruff, mypy, and all tests with real processes.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
-test-only: install servers ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
+test-only: install servers browser ## Run the tests that ARGS names, without coverage: make test-only ARGS='tests/cli -k config'.
 	$(BIN)/python -m pytest $(ARGS)
 
 conformance: install servers ## Ask each adapter and a live server whether the adapter tells the truth.
@@ -96,5 +105,5 @@ wheel: install ## Build the wheel into dist/.
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove the environment and everything that was generated.
-	rm -rf $(VENV) $(SERVERS) $(KAFKA_JARS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(SERVERS) $(KAFKA_JARS) $(BROWSER) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,7 +15,21 @@ from typer.exceptions import Abort, TyperException
 
 from reattach import __version__
 from reattach.models.errors import ConfigError, ReattachError
-from reattach.runtime.cli import adapters, agent, bench, control, demo, diagram, explore, mutants, replay, run, simulate
+from reattach.runtime.cli import (
+    adapters,
+    agent,
+    bench,
+    control,
+    demo,
+    diagram,
+    explain,
+    explore,
+    mutants,
+    replay,
+    run,
+    simulate,
+    timeline,
+)
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -54,10 +68,12 @@ app.command("bench")(bench.command)
 app.command("control")(control.command)
 app.command("demo")(demo.command)
 app.command("diagram")(diagram.command)
+app.command("explain")(explain.command)
 app.command("explore")(explore.command)
 app.command("mutants")(mutants.command)
 app.command("replay")(replay.command)
 app.command("simulate")(simulate.command)
+app.command("timeline")(timeline.command)
 
 
 def main(arguments: Sequence[str]) -> int:

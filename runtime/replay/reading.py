@@ -19,6 +19,7 @@ from reattach.models.journal import JournalEntry
 from reattach.runtime.run.inbox import visible_files
 
 SUFFIX: Final = ".journal"
+TRUNCATED: Final = "truncated: the last line is not complete"
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 ENTRIES_MAX: Final = 4_000_000
 
@@ -80,12 +81,14 @@ class Journal:
     Args:
         calls: by (agent, thread, invocation), in the order of their first entries in the files.
         repeated: entries left out because they were there before, byte by byte.
+        latest_ms: when the latest entry was made, of all that could be read, also of calls that are not kept.
     """
 
     calls: dict[Call, list[Held]] = field(default_factory=dict)
     damages: list[Damage] = field(default_factory=list)
     entries: int = 0
     repeated: int = 0
+    latest_ms: int = 0
 
 
 def files_of(paths: Iterable[Path]) -> tuple[list[Path], list[Damage]]:
@@ -158,6 +161,7 @@ def _take(journal: Journal, place: Place, line: bytes, invocation: str, threads:
     except (binascii.Error, CodecError) as error:
         journal.damages.append(Damage(place, _why(line, error)))
         return False
+    journal.latest_ms = max(journal.latest_ms, entry.at_ms)
     if invocation and entry.invocation_id != invocation:
         return True
     if threads is not None and (entry.agent, entry.thread_id) not in threads:
@@ -172,7 +176,7 @@ def _why(line: bytes, error: Exception) -> str:
     if len(line) > LINE_BYTES_MAX:
         return f"a line of more than {LINE_BYTES_MAX} bytes is no journal entry"
     if not line.endswith(b"\n"):
-        return "truncated: the last line is not complete"
+        return TRUNCATED
     return f"no journal entry: {error if isinstance(error, CodecError) else 'not base64'}"
 
 

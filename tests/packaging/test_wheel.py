@@ -52,9 +52,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_every_module_and_nothing_else(wheel: Path) -> None:
     expected = {"reattach/py.typed"}
     for name, folder in packages().items():
-        expected |= {f"{name.replace('.', '/')}/{path.name}" for path in (ROOT / folder).glob("*.py")}
-    found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert found == expected
+        found = [path for path in (ROOT / folder).iterdir() if path.suffix in (".py", ".css", ".html", ".js")]
+        expected |= {f"{name.replace('.', '/')}/{path.name}" for path in found}
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert held == expected
 
 
 def test_its_metadata_names_what_it_needs(wheel: Path) -> None:

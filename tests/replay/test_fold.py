@@ -14,7 +14,8 @@ from reattach.models.answers import Absent, Phase, Progress
 from reattach.models.errors import IllegalEvent
 from reattach.models.journal import JournalEntry
 from reattach.models.lifecycle import Leaf
-from reattach.runtime.replay.fold import Checked, Fold, Restore, Skipped, Verdict
+from reattach.runtime.replay.fold import Checked, Fold, Skipped, Verdict
+from reattach.runtime.replay.lives import Restore
 from tests.fsm.making import OPENED, QUIET, request, terms
 from tests.fsm.walks import ABSENTS, UNKNOWNS, all_terms, facts, presents
 from tests.replay.making import Host, break_guard, replayed
