@@ -134,12 +134,13 @@ class JobRules(Bench):
         job = self.job
         fact = pick(job.facts(job.host), 0)
         if fact is not None:
-            before = set(map(id, job.wire.exchanges))
+            # Kept as they are: the id of one that ends here may be that of a new one.
+            before = list(job.wire.exchanges)
             job.apply(job.host, fact)
             if after == "the snapshot":
                 checkpoint(job)
             elif after != "the step":
-                for x in [x for x in job.wire.exchanges if id(x) not in before]:
+                for x in [x for x in job.wire.exchanges if x not in before]:
                     while x.facts is None and x in job.wire.exchanges and x.step < 2:
                         forward(job, x)
                     if after == "the answer" and x.facts is not None:
