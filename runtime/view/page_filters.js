@@ -7,8 +7,7 @@ function haystack(call) {
   return call.hay;
 }
 
-function refresh() {
-  const chosen = state.shown[state.lane];
+function refresh(chosen = state.shown[state.lane]) {
   const find = state.find.toLowerCase();
   const thread = state.thread.toLowerCase();
   state.shown = calls.filter((call) => !state.off.has(call.status)
@@ -113,7 +112,9 @@ function listSteps(call) {
   if (behind < call.steps.length) list.append(make("div", `${call.steps.length - behind} steps after`, "more"));
   const chosen = list.querySelector('[aria-selected="true"]');
   list.setAttribute("aria-activedescendant", chosen.id);
-  chosen.scrollIntoView({ block: "nearest" });
+  // Not scrollIntoView, which would scroll what stands around the list as well.
+  const behindIt = chosen.offsetTop + chosen.offsetHeight - list.clientHeight;
+  list.scrollTop = Math.min(chosen.offsetTop, Math.max(list.scrollTop, behindIt));
 }
 
 function stepRow(call, index) {

@@ -24,6 +24,7 @@ function drawAxis(marks) {
   const pen = sized(axis, width() + 12, 30);
   pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
   pen.textBaseline = "middle";
+  let free = 0;
   for (const at of marks.found) {
     const x = Math.round(place(at)) + 0.5;
     pen.strokeStyle = colors.line;
@@ -33,8 +34,12 @@ function drawAxis(marks) {
     pen.stroke();
     const text = tickText(at, marks.size);
     pen.fillStyle = colors.soft;
-    pen.textAlign = x < 20 ? "left" : "center";
-    if (x + pen.measureText(text).width / 2 < width() + 12) pen.fillText(text, x, 9);
+    const wide = pen.measureText(text).width;
+    const left = Math.max(2, x - wide / 2);
+    if (left >= free && left + wide < width() + 12) {
+      pen.fillText(text, left, 9);
+      free = left + wide + 12;
+    }
   }
   if (state.own) return;
   pen.fillStyle = colors.mark;

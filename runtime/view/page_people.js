@@ -229,7 +229,7 @@ function begin() {
     buildLegend();
   });
   listen();
-  refresh();
+  refresh(null);
   all();
   lanes.focus();
 }

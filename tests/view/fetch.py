@@ -80,7 +80,9 @@ def fetch(folder: Path, work: Path) -> None:
 
 def main(folder: Path) -> None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        sys.exit("make: no browser is packed for this system; install Chromium or Chrome, and name it: make CHROMIUM=...")
+        sys.exit(
+            "make: no browser is packed for this system; install Chromium or Chrome, and name it: make CHROMIUM=..."
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as work:
         try:
