@@ -17,16 +17,18 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import httpx
 
+from reattach.adapters.wire import Arrived, Bridge, HttpxWire, Patience, Unwritable, Wire
 from reattach.models.errors import ConfigError
 
 try:
-    from reattach.adapters.transport import AiohttpTransport
-except ImportError:  # aiohttp is optional: httpx's own pool does the same work, slower.
-    AiohttpTransport = None  # type: ignore[assignment, misc]
+    from reattach.adapters.carrier import Carrier
+except ImportError:  # httptools is optional: httpx's own pool does the same work, many times slower.
+    Carrier = None  # type: ignore[assignment, misc]
 
 CONNECT_S: Final = 5.0
 BODY_S: Final = 5.0
@@ -42,7 +44,7 @@ _NEVER_SENT: Final = (
 _CONNECTING: Final = frozenset(
     {"ClientConnectorError", "ConnectionTimeoutError", "InvalidURL", "NonHttpUrlClientError"}
 )
-TIMEOUT: Final = {"timeout": {"connect": CONNECT_S, "pool": CONNECT_S, "read": None, "write": None}}
+PATIENCE: Final = Patience(connect_s=CONNECT_S, pool_s=CONNECT_S)
 
 _MEANING: Final = {
     "ConnectError": "no connection",
@@ -65,7 +67,7 @@ class Reply:
     """
 
     status: int
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     body: bytes
     fault: str = ""
     over: bool = False
@@ -86,18 +88,25 @@ class Lost:
 
 
 Answer = Reply | Unsent | Lost
-OnHead = Callable[[int, httpx.Headers], None]
+OnHead = Callable[[int, Mapping[str, str]], None]
 
 
 class Client(httpx.AsyncClient):
-    """An httpx client whose transport the seam calls directly, without the client's own layers.
+    """An httpx client whose wire the seam uses directly, without the client's own layers.
 
-    Those add cookies, redirects, hooks and a log line per request, at twice the cost of the rest.
+    Those add cookies, redirects, hooks and a log line per request, at many times the cost of the rest. Adapters of
+    others may use them all the same: `client.get` ends up on the same wire.
     """
 
-    def __init__(self, wire: httpx.AsyncBaseTransport) -> None:
-        super().__init__(transport=wire, trust_env=False, follow_redirects=False, timeout=None)
-        self.wire = wire
+    def __init__(self, wire: Wire | httpx.AsyncBaseTransport) -> None:
+        self.wire: Wire = (
+            HttpxWire(wire.handle_async_request, wire.aclose) if isinstance(wire, httpx.AsyncBaseTransport) else wire
+        )
+        super().__init__(transport=Bridge(self.wire), trust_env=False, follow_redirects=False, timeout=None)
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self.wire.aclose()
 
 
 def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") -> httpx.AsyncClient:
@@ -107,15 +116,15 @@ def open_client(*, connections_max: int = CONNECTIONS_MAX, carrier: str = "") ->
 
     Args:
         connections_max: at least as many as requests and streams may be in flight.
-        carrier: "aiohttp" or "httpx"; "" for the faster one that is installed.
+        carrier: "httptools" or "httpx"; "" for the faster one that is installed.
 
     Raises:
         ConfigError: the carrier is not installed, or `SSL_CERT_FILE` cannot be read.
     """
-    if carrier != "httpx" and AiohttpTransport is not None:
-        return Client(AiohttpTransport(connections_max=connections_max, tls=verifying()))
-    if carrier == "aiohttp":
-        raise ConfigError("carrier: aiohttp is not installed")
+    if carrier != "httpx" and Carrier is not None:
+        return Client(Carrier(connections_max=connections_max, tls=verifying()))
+    if carrier == "httptools":
+        raise ConfigError("carrier: httptools is not installed")
     # At DEBUG it prints the heads of answers, in which a remote may echo the token.
     logging.getLogger("httpcore.http11").setLevel(logging.INFO)
     limits = httpx.Limits(
@@ -171,18 +180,18 @@ async def send_once(
 @asynccontextmanager
 async def open_stream(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str], *, content: bytes | None = None
-) -> AsyncIterator[httpx.Response | Unsent | Lost]:
+) -> AsyncIterator[Arrived | Unsent | Lost]:
     """GET without reading the body; it ends with the context.
 
     Args:
         content: makes it a POST of these bytes, for protocols that ask for a stream in that way.
     """
-    response = await _head(client, "GET" if content is None else "POST", url, headers, content)
+    arrived = await _head(client, "GET" if content is None else "POST", url, headers, content)
     try:
-        yield response
+        yield arrived
     finally:
-        if isinstance(response, httpx.Response):
-            await _close(response)
+        if isinstance(arrived, Arrived):
+            await _close(arrived)
 
 
 async def _exchange(
@@ -195,48 +204,48 @@ async def _exchange(
     on_head: OnHead | None,
     body_s: float | None,
 ) -> Answer:
-    response = await _head(client, method, url, headers, content)
-    if not isinstance(response, httpx.Response):
-        return response
+    arrived = await _head(client, method, url, headers, content)
+    if not isinstance(arrived, Arrived):
+        return arrived
     try:
         if on_head is not None:
-            on_head(response.status_code, response.headers)
-        return await rest_of(response, bytes_max, body_s)
+            on_head(arrived.status, arrived.headers)
+        return await rest_of(arrived, bytes_max, body_s)
     finally:
-        await _close(response)
+        await _close(arrived)
 
 
-async def rest_of(response: httpx.Response, bytes_max: int, body_s: float | None) -> Reply:
+async def rest_of(arrived: Arrived, bytes_max: int, body_s: float | None) -> Reply:
     """Read the body of an open answer, such as one of `open_stream` that turned out to be no stream."""
     body = bytearray()
-    fault = await _body(response, body, bytes_max, body_s)
+    fault = await _body(arrived, body, bytes_max, body_s)
     over = len(body) > bytes_max
     del body[bytes_max:]
-    return Reply(response.status_code, response.headers, bytes(body), fault, over)
+    return Reply(arrived.status, arrived.headers, bytes(body), fault, over)
 
 
 async def _head(
     client: httpx.AsyncClient, method: str, url: str, headers: Mapping[str, str], content: bytes | None
-) -> httpx.Response | Unsent | Lost:
+) -> Arrived | Unsent | Lost:
+    if isinstance(client, Client):
+        wire = client.wire
+    else:
+        wire = HttpxWire(partial(client.send, stream=True, follow_redirects=False))
     try:
-        request = httpx.Request(method, url, headers=dict(headers), content=content, extensions=dict(TIMEOUT))
-    except (httpx.InvalidURL, ValueError, TypeError) as error:
-        return Unsent(f"the request cannot be written ({type(error).__name__})")
-    try:
-        if isinstance(client, Client):
-            return await client.wire.handle_async_request(request)
-        return await client.send(request, stream=True, follow_redirects=False)
+        return await wire.carry(method, url, headers, content, PATIENCE)
+    except Unwritable as error:
+        return Unsent(f"the request cannot be written ({error})")
     except Exception as error:
         return Unsent(cause_of(error)) if never_sent(error) else Lost(cause_of(error))
 
 
-async def _body(response: httpx.Response, body: bytearray, bytes_max: int, limit_s: float | None) -> str:
+async def _body(arrived: Arrived, body: bytearray, bytes_max: int, limit_s: float | None) -> str:
     """Read into `body`; "" or what is wrong with it. A known status is worth more than its body."""
-    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+    if arrived.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return "the body is compressed, which was not asked for"
     try:
         async with asyncio.timeout(limit_s):
-            async for chunk in response.stream:  # type: ignore[union-attr]
+            while chunk := await arrived.chunk():
                 body += chunk[: bytes_max - len(body) + 1]
                 if len(body) > bytes_max:
                     return f"the body is over {bytes_max} bytes"
@@ -247,9 +256,9 @@ async def _body(response: httpx.Response, body: bytearray, bytes_max: int, limit
     return ""
 
 
-async def _close(response: httpx.Response) -> None:
+async def _close(arrived: Arrived) -> None:
     try:
-        await response.stream.aclose()  # type: ignore[union-attr]
+        await arrived.aclose()
     except Exception:
         # The answer is known; how its connection ends cannot change it.
         return
@@ -258,8 +267,8 @@ async def _close(response: httpx.Response) -> None:
 def never_sent(error: BaseException) -> bool:
     """Say whether an error proves that not one byte of the request left.
 
-    The class alone does not: other bridges from aiohttp raise `ConnectTimeout` for every broken
-    connection, so a cause that comes from aiohttp must be one of its connect errors.
+    The class alone does not: bridges from aiohttp, which somebody may have built his client over, raise
+    `ConnectTimeout` for every broken connection, so a cause that comes from aiohttp must be one of its connect errors.
     """
     if not isinstance(error, _NEVER_SENT):
         return False

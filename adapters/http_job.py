@@ -144,7 +144,7 @@ class HttpJobAdapter:
             headers[options.key_header] = ids["key"]
         early = ""
 
-        def on_head(status: int, head: httpx.Headers) -> None:
+        def on_head(status: int, head: Mapping[str, str]) -> None:
             nonlocal early
             if options.handle_header and 200 <= status < 300:
                 early = header_handle(options.handle_header, head.get(options.handle_header, ""), self._endpoint)

@@ -79,7 +79,7 @@ class Api:
         """
         early = ""
 
-        def on_head(status: int, head: httpx.Headers) -> None:
+        def on_head(status: int, head: Mapping[str, str]) -> None:
             nonlocal early
             named = head.get("content-location", "").rpartition("/")[2]
             early = run_id_of(named, self._endpoint) if status == 200 else ""

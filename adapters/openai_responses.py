@@ -43,6 +43,7 @@ from reattach.adapters.openai_responses_answers import (
 from reattach.adapters.openai_responses_options import Options, body_of, marker_text, read_options
 from reattach.adapters.sse import EVENT_BYTES_MAX, EventTooLong, events, follow, is_event_stream
 from reattach.adapters.verdict import fetched, no_status, refused
+from reattach.adapters.wire import Arrived
 from reattach.models.answers import (
     Accepted,
     CancelAnswer,
@@ -134,14 +135,14 @@ class OpenAIResponsesAdapter:
         headers = self._endpoint.headers(Content_Type="application/json", Accept=kinds)
         body = body_of(self._options, inv)
         # A context that is left ends the connection, whatever has not been read.
-        async with http.open_stream(self._client, self._endpoint.url("responses"), headers, content=body) as response:
-            if not isinstance(response, httpx.Response):
-                return no_status(response)
+        async with http.open_stream(self._client, self._endpoint.url("responses"), headers, content=body) as arrived:
+            if not isinstance(arrived, Arrived):
+                return no_status(arrived)
             # What came is what counts: some clones stream nothing, some stream unasked.
-            if is_event_stream(response):
-                named: str | Refused | Unresolved = await self._first(response, marker_text(inv))
+            if is_event_stream(arrived):
+                named: str | Refused | Unresolved = await self._first(arrived, marker_text(inv))
             else:
-                reply = await http.rest_of(response, self._created_bytes_max, http.BODY_S)
+                reply = await http.rest_of(arrived, self._created_bytes_max, http.BODY_S)
                 named = judge_created(reply, marker_text(inv), self._endpoint)
             if isinstance(named, str):
                 learn(named)
@@ -194,11 +195,11 @@ class OpenAIResponsesAdapter:
     def _url(self, inv: Invocation, *more: str) -> str:
         return self._endpoint.url("responses", inv.handle, *more)
 
-    async def _first(self, response: httpx.Response, marker: str) -> str | Unresolved:
+    async def _first(self, arrived: Arrived, marker: str) -> str | Unresolved:
         """Read events until one names the response."""
         seen = 0
         try:
-            async with aclosing(events(response, self._event_bytes_max)) as stream:
+            async with aclosing(events(arrived, self._event_bytes_max)) as stream:
                 async for event in stream:
                     told = read_event(event)
                     if told.response is not None and told.name.startswith("response."):

@@ -12,6 +12,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from reattach.adapters import http
+from reattach.adapters.wire import Arrived
 
 EVENT_BYTES_MAX: Final = 256 * 1024
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -25,14 +26,14 @@ class EventTooLong(Exception):
 class _Counted(httpx.AsyncByteStream):
     """Pass chunks on while the bytes since the last blank line stay within the limit."""
 
-    def __init__(self, stream: AsyncIterator[bytes], event_bytes_max: int) -> None:
-        self._stream = stream
+    def __init__(self, arrived: Arrived, event_bytes_max: int) -> None:
+        self._arrived = arrived
         self._most = event_bytes_max
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending = 0
         seam = b""
-        async for chunk in self._stream:
+        while chunk := await self._arrived.chunk():
             window = seam + chunk
             end = max(window.rfind(blank) + len(blank) if blank in window else -1 for blank in _BLANK)
             pending = len(window) - end if end >= 0 else pending + len(chunk)
@@ -42,25 +43,22 @@ class _Counted(httpx.AsyncByteStream):
             yield chunk
 
 
-def is_event_stream(response: httpx.Response) -> bool:
-    kind: str = response.headers.get("content-type", "")
-    return response.status_code == 200 and kind.partition(";")[0].strip().lower() == "text/event-stream"
+def is_event_stream(arrived: Arrived) -> bool:
+    kind: str = arrived.headers.get("content-type", "")
+    return arrived.status == 200 and kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
-async def events(response: httpx.Response, event_bytes_max: int = EVENT_BYTES_MAX) -> AsyncGenerator[ServerSentEvent]:
+async def events(arrived: Arrived, event_bytes_max: int = EVENT_BYTES_MAX) -> AsyncGenerator[ServerSentEvent]:
     """Yield the events of an open stream until it ends, breaks, or holds too much.
 
     Args:
-        response: as given by `http.open_stream`.
+        arrived: as given by `http.open_stream`.
         event_bytes_max: bytes of one event, and so of one line; a few network chunks more may be
             held for a moment.
     """
-    source = response.stream
-    if not isinstance(source, httpx.AsyncByteStream):
-        return
     # A fresh head, so that no charset or encoding that the remote names is ever looked up.
     counted = httpx.Response(
-        200, headers={"Content-Type": "text/event-stream"}, stream=_Counted(aiter(source), event_bytes_max)
+        200, headers={"Content-Type": "text/event-stream"}, stream=_Counted(arrived, event_bytes_max)
     )
     async for event in EventSource(counted).aiter_sse():
         yield event
@@ -76,11 +74,11 @@ async def follow(
     Args:
         content: as `http.open_stream` takes it.
     """
-    async with http.open_stream(client, url, headers, content=content) as response:
-        if not isinstance(response, httpx.Response) or not is_event_stream(response):
+    async with http.open_stream(client, url, headers, content=content) as arrived:
+        if not isinstance(arrived, Arrived) or not is_event_stream(arrived):
             return
         try:
-            async with aclosing(events(response)) as stream:
+            async with aclosing(events(arrived)) as stream:
                 async for event in stream:
                     yield event
         except Exception:

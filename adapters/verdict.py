@@ -5,9 +5,8 @@ follow an accepted POST and settle nothing. A 5xx comes from proxies too, after 
 request on.
 """
 
+from collections.abc import Mapping
 from typing import Final
-
-import httpx
 
 from reattach.adapters.http import Lost, Reply, Unsent
 from reattach.models.answers import (
@@ -75,7 +74,7 @@ def fetched(probed: ProbeAnswer, *, without: FetchAnswer) -> FetchAnswer:
     return NotReady()
 
 
-def _retry_after_ms(headers: httpx.Headers) -> int | None:
+def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
     """Read Retry-After in seconds; as a date it would need a clock, and only says "later"."""
     value = headers.get("retry-after", "").strip()
     if not value:

@@ -6,12 +6,13 @@ above, failed; any other status came from a remote that is up. An adapter that s
 other means than the client that it is given is never seen to fail, and has no breaker.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 import httpx
 
 from reattach.adapters.http import Client, cause_of
+from reattach.adapters.wire import Arrived, Patience, Wire
 
 SERVER_ERROR = 500
 
@@ -36,32 +37,37 @@ class Sight:
 SIGHT: ContextVar[Sight | None] = ContextVar("reattach_sight", default=None)
 
 
-class Witness(httpx.AsyncBaseTransport):
+class Witness:
     """Carry requests over `wire`, and note in the running order's `SIGHT` what they come to.
 
     Args:
         one_more: called for each request of an order beyond its first.
     """
 
-    def __init__(self, wire: httpx.AsyncBaseTransport, one_more: Callable[[], None]) -> None:
+    def __init__(self, wire: Wire, one_more: Callable[[], None]) -> None:
         self._wire = wire
         self._one_more = one_more
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def carry(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, patience: Patience
+    ) -> Arrived:
         sight = SIGHT.get()
         if sight is None:
-            return await self._wire.handle_async_request(request)
+            return await self._wire.carry(method, url, headers, content, patience)
         sight.requests += 1
         if sight.requests > 1:
             self._one_more()
         sight.failed, sight.cause = True, "no answer in time"
         try:
-            response = await self._wire.handle_async_request(request)
+            arrived = await self._wire.carry(method, url, headers, content, patience)
         except Exception as error:
             sight.cause = cause_of(error)
             raise
-        sight.failed, sight.cause = response.status_code >= SERVER_ERROR, f"status {response.status_code}"
-        return response
+        sight.failed, sight.cause = arrived.status >= SERVER_ERROR, f"status {arrived.status}"
+        return arrived
+
+    async def aclose(self) -> None:
+        """The wire belongs to who opened it."""
 
 
 def witnessed(client: httpx.AsyncClient, one_more: Callable[[], None]) -> httpx.AsyncClient:

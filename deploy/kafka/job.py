@@ -33,7 +33,7 @@ from reattach.runtime.config import JobConfig, RunConfig, load_config
 from reattach.runtime.flink.function import ReattachFunction, request_key_of
 from reattach.runtime.flink.gateway import in_one_line, start_jvm
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
-from reattach.runtime.flink.job import Lines, Tally, flink_settings, host_settings
+from reattach.runtime.flink.job import Lines, flink_settings, host_settings, journal_lines
 from reattach.runtime.run.checkpoints import TEMPORARY, Lock, latest, prune
 from reattach.runtime.run.rest import free_port
 
@@ -125,11 +125,10 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, client: di
     )
     # PyFlink fails the job on a value for a side output that nobody asked for.
     side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
-    tallied = side[JOURNAL].flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally").name("tally")
     outputs = {
         "outcomes": (calls, job.outcomes),
         "rejects": (side[REJECTS], job.rejects),
-        "journal": (tallied, job.journal),
+        "journal": (journal_lines(side[JOURNAL]), job.journal),
         "notices": (side[NOTICES], job.notices),
         "progress": (side[PROGRESS], job.progress),
     }

@@ -54,7 +54,7 @@ class Target:
         options: as in a job's configuration; `{url}` in a text stands for the fault proxy's URL.
         policy: as in a job's configuration; its `admission_ms` must hold for this server.
         token_env: the variable of the credential; a made-up one unless the environment has it. "" for none.
-        carrier: the HTTP client: "aiohttp", "httpx", or "" for the one that a job would take here.
+        carrier: the HTTP client: "httptools", "httpx", or "" for the one that a job would take here.
         submits: says of a request whether it is the one that starts a run, or answers a question, and so may not
             be repeated. Every request is shown to it as it comes.
         requests: requests of a call without faults, where it is not what the capabilities promise.

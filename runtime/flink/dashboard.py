@@ -3,7 +3,8 @@
 import json
 from typing import Any, Final
 
-from reattach.runtime.flink.metrics import CATALOGUE, GROUP
+from reattach.runtime.flink.metrics import CATALOGUE
+from reattach.runtime.levels import GROUP
 
 PREFIX: Final = f"flink_taskmanager_job_task_operator_{GROUP}_"
 _KINDS: Final = {name: kind for name, kind, _ in CATALOGUE}

@@ -1,7 +1,7 @@
 """The job of `reattach run`: request lines in, outcomes out exactly once, one process.
 
     requests/*.jsonl -> FileSource -> lines -> key by (agent, thread) -> ReattachFunction -> FileSink
-    control/*.jsonl -> FileSource -> lines -> key by (agent, thread) ----┘       └ journal -> tally, FileSink
+    control/*.jsonl -> FileSource -> lines -> key by (agent, thread) ----┘       └ journal -> text, FileSink
 
 With a control folder the function has two inputs. The sources never end by themselves: a bounded one
 would drop the pending timers when it does. Lines travel as bytes, since decoding would turn bytes that
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyflink.common import Configuration, Duration, Encoder, JobClient, Types, WatermarkStrategy
-from pyflink.datastream import DataStream, FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
+from pyflink.datastream import DataStream, FlatMapFunction, StreamExecutionEnvironment
 from pyflink.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -26,7 +26,6 @@ from pyflink.datastream.connectors.file_system import (
     StreamFormat,
 )
 
-from reattach.models.codec import decode_entry
 from reattach.runtime.config import JobConfig, RunConfig
 from reattach.runtime.flink.function import ControlledFunction, ReattachFunction, order_key_of, request_key_of
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
@@ -36,8 +35,6 @@ DISCOVERY_MS: Final = 250
 CHECKPOINTS_RETAINED: Final = 3
 RESTARTS_MAX: Final = 12
 _SEPARATORS: Final = ",:|"
-COUNTER: Final = "reattach_calls_"
-LIVE_STATUSES: Final = ("NOT_STARTED", "SUBMITTED", "RUNNING")
 
 
 def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int, lineage: bool) -> JobClient:
@@ -114,9 +111,8 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage
     commit(calls, job.outcomes, "outcomes", ".jsonl")
     # PyFlink fails the job on a value for a side output that nobody asked for.
     side = {tag: calls.get_side_output(tag) for tag in (JOURNAL, NOTICES, PROGRESS, REJECTS)}
-    tallied = side[JOURNAL].flat_map(Tally(keep=job.journal is not None), Types.STRING()).uid("tally").name("tally")
     if job.journal is not None:
-        commit(tallied, job.journal, "journal", ".journal")
+        commit(journal_lines(side[JOURNAL]), job.journal, "journal", ".journal")
     if job.notices is not None:
         commit(side[NOTICES], job.notices, "notices", ".jsonl")
     if job.progress is not None:
@@ -125,7 +121,13 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, *, lineage
 
 def host_settings(job: JobConfig, *, lineage: bool) -> dict[str, Any]:
     """What the job's file says about its hosts: see `Host`."""
-    return {"concurrency_max": job.concurrency_max, "backlog_max": job.backlog_max, "lineage": lineage}
+    return {
+        "concurrency_max": job.concurrency_max,
+        "backlog_max": job.backlog_max,
+        # It is half of what a step costs.
+        "journal": job.journal is not None,
+        "lineage": lineage,
+    }
 
 
 def request_lines(environment: StreamExecutionEnvironment, job: JobConfig) -> DataStream:
@@ -152,38 +154,13 @@ class Lines(FlatMapFunction):
             yield value.encode("latin-1")
 
 
-class Tally(FlatMapFunction):
-    """Counts live calls by status, for screens; passes journal entries on as text.
+def journal_lines(entries: DataStream) -> DataStream:
+    """Make a line of text of each journal entry."""
+    return entries.map(_as_text, Types.STRING()).uid("journal-lines").name("journal-lines")
 
-    After a restore it counts from nothing: every live call then reports itself. The counts are Java
-    counters: a Python gauge outlives its interpreter when a task restarts, and takes the JVM with it.
 
-    Args:
-        keep: pass the entries on.
-    """
-
-    def __init__(self, *, keep: bool) -> None:
-        self._keep = keep
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        group = runtime_context.get_metrics_group()
-        self._live = {status: group.counter(COUNTER + status) for status in LIVE_STATUSES}
-        self._calls: dict[tuple[str, str, str], str] = {}
-
-    def flat_map(self, value: bytes) -> Iterator[str]:
-        entry = decode_entry(value)
-        call = entry.agent, entry.thread_id, entry.invocation_id
-        before = self._calls.pop(call, "")
-        after = "" if entry.after.terminal else entry.after.status.name
-        if after:
-            self._calls[call] = after
-        if before != after:
-            if before:
-                self._live[before].dec()
-            if after:
-                self._live[after].inc()
-        if self._keep:
-            yield base64.b64encode(value).decode("ascii")
+def _as_text(entry: bytes) -> str:
+    return base64.b64encode(entry).decode("ascii")
 
 
 def commit(stream: DataStream, folder: Path, name: str, suffix: str) -> None:

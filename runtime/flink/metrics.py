@@ -16,8 +16,8 @@ from reattach.models.effects import Cancel, Fence, Fetch, Hold, Probe, Respond, 
 from reattach.models.lifecycle import Leaf, Status
 from reattach.models.outcomes import FailureCode, NoticeKind
 from reattach.runtime.driver import Applied
+from reattach.runtime.levels import GROUP, level_of
 
-GROUP: Final = "reattach"
 # Values that a histogram keeps, of the latest ones.
 WINDOW: Final = 1_000
 HAND_OVER_MS: Final = 200
@@ -43,11 +43,6 @@ HISTOGRAMS: Final = {
 }
 
 
-def live(leaf: Leaf) -> str:
-    """The level of calls in one state."""
-    return "live_" + str(leaf.value).replace(".", "_")
-
-
 def _catalogue() -> Iterator[tuple[str, str, str]]:
     yield "steps", "counter", "facts applied"
     for name in _ORDERS.values():
@@ -63,7 +58,7 @@ def _catalogue() -> Iterator[tuple[str, str, str]]:
     yield "rejects", "counter", "lines that were no request"
     for leaf in Leaf:
         if not leaf.terminal:
-            yield live(leaf), "level", f"calls in `{leaf.value}`"
+            yield level_of(leaf), "level", f"calls in `{leaf.value}`"
     for name, meaning in LEVELS.items():
         yield name, "level", meaning
     yield QUEUED, "level", "later turns that wait for their thread"
@@ -126,12 +121,12 @@ class Metrics:
         if before is leaf:
             return
         if before is not None:
-            self._levels[live(before)] -= 1
+            self._levels[level_of(before)] -= 1
         if leaf is None:
             del self._leaves[key]
         else:
             self._leaves[key] = leaf
-            self._levels[live(leaf)] += 1
+            self._levels[level_of(leaf)] += 1
 
     def rejected(self) -> None:
         self._counts["rejects"] += 1

@@ -8,6 +8,8 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reattach.models.lifecycle import Leaf
+from reattach.runtime.levels import GROUP, LEVEL, level_of
 from reattach.runtime.run.inbox import one_line
 
 TIMEOUT_S: Final = 3.0
@@ -40,7 +42,7 @@ class Rest:
         self._base = f"http://127.0.0.1:{port}/jobs/{job_id}"
         # No proxy from the environment stands between a process and itself.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        self._metrics: dict[str, tuple[str, list[str]]] = {}
+        self._levels: tuple[str, list[str]] | None = None
 
     def health(self) -> Health:
         try:
@@ -58,26 +60,32 @@ class Rest:
             failures=len(history),
         )
 
-    def sums(self, prefix: str) -> dict[str, int]:
-        """Sum metrics over all subtasks, by what follows `prefix` in their names."""
+    def live(self) -> dict[str, int]:
+        """Calls that have not ended, by status; empty when the job does not tell."""
         try:
-            return self._ask_sums(prefix)
+            found = self._sums(LEVEL)
         except (OSError, ValueError, KeyError):
             return {}
+        counts: dict[str, int] = {}
+        for leaf in Leaf:
+            if (name := level_of(leaf)) in found:
+                counts[leaf.status.name] = counts.get(leaf.status.name, 0) + found[name]
+        return counts
 
-    def _ask_sums(self, prefix: str) -> dict[str, int]:
-        if prefix not in self._metrics:
+    def _sums(self, prefix: str) -> dict[str, int]:
+        """Sum over all subtasks the metrics of a host whose names begin so."""
+        if self._levels is None:
             for vertex in self._get("")["vertices"]:
                 path = f"/vertices/{vertex['id']}/metrics"
-                names = [metric["id"] for metric in self._get(path) if f".{prefix}" in metric["id"]]
+                names = [metric["id"] for metric in self._get(path) if f".{GROUP}.{prefix}" in metric["id"]]
                 if names:
-                    self._metrics[prefix] = path, names
-        if prefix not in self._metrics:
+                    self._levels = path, names
+        if self._levels is None:
             return {}
-        path, names = self._metrics[prefix]
+        path, names = self._levels
         sums: dict[str, int] = {}
         for metric in self._get(f"{path}?get={','.join(names)}"):
-            name = metric["id"].rsplit(prefix, 1)[1]
+            name = metric["id"].rpartition(".")[2]
             sums[name] = sums.get(name, 0) + int(float(metric["value"]))
         return sums
 

@@ -242,13 +242,11 @@ class Runner:
         Raises:
             JobFailed: it cannot go on.
         """
-        from reattach.runtime.flink.job import COUNTER
-
         health = rest.health()
         if not health.state:
             return
         self._health = health
-        self._live = rest.sums(COUNTER)
+        self._live = rest.live()
         if health.state == "FAILED":
             raise JobFailed(f"the job failed: {health.failure or 'no cause on record'}; logs: {self._config.job.logs}")
         if health.state in ("CANCELED", "FINISHED", "SUSPENDED"):

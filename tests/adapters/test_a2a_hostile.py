@@ -44,7 +44,7 @@ every_new = pytest.mark.parametrize("given", NEW.values(), ids=NEW)
 
 
 @pytest.mark.parametrize("inv", [OWN, KNOWN], ids=["list", "task"])
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 @every_new
 def test_an_endless_answer_is_left_at_the_limit(given: dict[str, Any], carrier: str, inv: Any) -> None:
     with wire.Server(wire.sends_without_end) as server:

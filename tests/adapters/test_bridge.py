@@ -1,7 +1,7 @@
 """Why the published bridge from httpx to aiohttp is not used, and that the seam is safe even over it.
 
 The first two tests pin its faults: when one of them fails, the bridge was mended, and
-`adapters/transport.py` may be worth giving up.
+`adapters/carrier.py` may be worth giving up.
 """
 
 import asyncio

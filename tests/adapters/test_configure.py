@@ -112,7 +112,7 @@ def echoing(server: wire.Server, connection: Any) -> None:
         connection.sendall(wire.reply(body.encode(), status, "application/json", f"X-Echo: {SECRET}"))
 
 
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 def test_the_token_is_nowhere(
     carrier: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,10 +16,11 @@ import httpx
 import pytest
 
 from reattach.adapters import http
+from reattach.adapters.wire import Patience
 from tests.adapters import wire
 from tests.adapters.loop import run
 
-CARRIERS = ["aiohttp", "httpx"]
+CARRIERS = ["httptools", "httpx"]
 FAULTS: dict[Callable[[wire.Server, socket.socket], None], type] = {
     wire.hangs_up_after_the_request: http.Lost,
     wire.resets_after_the_request: http.Lost,
@@ -104,14 +105,14 @@ def test_a_connection_closed_while_idle_never_makes_a_whole_post_unsent(carrier:
 
 
 def test_a_read_may_be_repeated_by_the_carrier_and_a_post_is_not() -> None:
-    """The reason for two functions: aiohttp sends a GET again when a kept connection dies."""
+    """The reason for two functions: a GET is sent again when a kept connection dies."""
 
     async def work(client: httpx.AsyncClient) -> tuple[http.Answer, http.Answer]:
         await http.read(client, server.url, {}, 1000)
         return await http.read(client, server.url, {}, 1000), await post(client, server.url)
 
     with wire.Server(wire.dies_on_reuse) as server:
-        again, posted = run(work, "aiohttp")
+        again, posted = run(work, "httptools")
         assert isinstance(again, http.Reply) and isinstance(posted, http.Lost)
         gets = sum(request.startswith(b"GET") for request in server.whole)
         posts = sum(request.startswith(b"POST") for request in server.whole)
@@ -156,7 +157,7 @@ def test_a_name_that_does_not_resolve_is_unsent(carrier: str) -> None:
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_no_connection_in_time_is_unsent(carrier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "TIMEOUT", {"timeout": {"connect": 0.3, "pool": 5.0, "read": None, "write": None}})
+    monkeypatch.setattr(http, "PATIENCE", Patience(connect_s=0.3, pool_s=5.0))
     with _full_backlog() as url:
         answer = run(lambda client: post(client, url), carrier)
     assert answer == http.Unsent("ConnectTimeout: no connection in time")
@@ -178,7 +179,7 @@ def _full_backlog() -> Iterator[str]:
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_no_free_connection_in_time_is_unsent(carrier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "TIMEOUT", {"timeout": {"connect": 5.0, "pool": 0.3, "read": None, "write": None}})
+    monkeypatch.setattr(http, "PATIENCE", Patience(connect_s=5.0, pool_s=0.3))
 
     async def work(client: httpx.AsyncClient) -> http.Answer:
         first = asyncio.create_task(post(client, server.url))
@@ -194,7 +195,7 @@ def test_no_free_connection_in_time_is_unsent(carrier: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/x", "http:///x", "http://[::1/x", "nonsense"])
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/x", "http:///x", "http://[::1/x", "nonsense", "http://[::1]/a b"])
 def test_a_url_that_cannot_be_requested_is_unsent(carrier: str, url: str) -> None:
     answer = run(lambda client: http.send_once(client, url, {}, b"{}", 1000), carrier)
     assert isinstance(answer, http.Unsent), answer
@@ -205,7 +206,7 @@ def test_a_url_that_cannot_be_requested_is_unsent(carrier: str, url: str) -> Non
 def test_a_cancelled_post_stops_leaving(carrier: str, size: int) -> None:
     """A closed transport goes on writing its buffer: the POST would land, whole, after its caller gave up.
 
-    Over aiohttp, which a job uses, also what the kernel holds is dropped, so that a POST of 1 MB of
+    Over the carrier that a job uses, also what the kernel holds is dropped, so that a POST of 1 MB of
     which the server has read nothing is gone; over plain httpx the kernel still delivers that much.
     """
 
@@ -219,7 +220,7 @@ def test_a_cancelled_post_stops_leaving(carrier: str, size: int) -> None:
 
     with wire.Server(wire.reads_late(1.0), receive_buffer=8192) as server:
         run(work, carrier)
-        assert server.received < (100_000 if carrier == "aiohttp" else 12_000_000)
+        assert server.received < (100_000 if carrier == "httptools" else 12_000_000)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_the_transport_names_faults_as_httpx_does(
         return type(caught.value).__name__
 
     with wire.Server(fault) as server:
-        assert run(work, "aiohttp") == name
+        assert run(work, "httptools") == name
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -302,7 +303,7 @@ def test_after_close_nothing_is_sent(carrier: str) -> None:
         return await post(client, server.url)
 
     with wire.Server(wire.answers(wire.reply())) as server:
-        answer = run(work, carrier) if carrier == "aiohttp" else http.Unsent("")
+        answer = run(work, carrier) if carrier == "httptools" else http.Unsent("")
         assert isinstance(answer, http.Unsent)
         assert len(server.whole) <= 1
 
@@ -316,14 +317,14 @@ def test_the_client_gives_up_a_silent_server_when_cancelled() -> None:
         return time.monotonic() - began
 
     with wire.Server(wire.is_silent) as server:
-        assert run(work, "aiohttp") < 2
+        assert run(work, "httptools") < 2
 
 
-def test_without_aiohttp_plain_httpx_carries() -> None:
+def test_without_httptools_plain_httpx_carries() -> None:
     code = (
-        "import sys; sys.modules['aiohttp'] = None\n"
+        "import sys; sys.modules['httptools'] = None\n"
         "from reattach.adapters import http\n"
         "print(type(http.open_client().wire).__name__)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "AsyncHTTPTransport"
+    assert done.stdout.strip() == "HttpxWire"

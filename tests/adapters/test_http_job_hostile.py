@@ -26,7 +26,7 @@ IDENT = Ident("life-1", "call-1", 1, 1)
 
 
 @pytest.mark.parametrize("given_", [BY_ID, BY_LIST], ids=["status", "list"])
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 def test_an_endless_answer_is_left_at_the_limit(given_: dict[str, Any], carrier: str) -> None:
     with wire.Server(wire.sends_without_end) as server:
         tracemalloc.start()

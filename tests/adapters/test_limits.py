@@ -3,23 +3,23 @@
 import asyncio
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 
-import httpx
 import pytest
 
 from reattach.adapters import http
 from reattach.adapters.endpoint import Endpoint
 from reattach.adapters.sse import EVENT_BYTES_MAX, EventTooLong, events
 from reattach.adapters.thread import ThreadAdapter
+from reattach.adapters.wire import Arrived
 from reattach.models.answers import Absent, Phase, Present, ProbeAnswer, Progress, Unknown
 from tests.adapters import wire
 
-CARRIERS = ["aiohttp", "httpx"]
+CARRIERS = ["httptools", "httpx"]
 MB = 1024 * 1024
 
 
-def probe(url: str, carrier: str = "aiohttp", *, thread_id: str = "", marker: str = "") -> ProbeAnswer:
+def probe(url: str, carrier: str = "httptools", *, thread_id: str = "", marker: str = "") -> ProbeAnswer:
     async def work() -> ProbeAnswer:
         client = http.open_client(carrier=carrier)
         adapter = ThreadAdapter(client, Endpoint(url), agent="a", marker=marker, result_bytes_max=MB)
@@ -32,7 +32,7 @@ def probe(url: str, carrier: str = "aiohttp", *, thread_id: str = "", marker: st
     return asyncio.run(work())
 
 
-def watch(url: str, carrier: str = "aiohttp") -> list[Progress]:
+def watch(url: str, carrier: str = "httptools") -> list[Progress]:
     async def work() -> list[Progress]:
         client = http.open_client(carrier=carrier)
         adapter = ThreadAdapter(client, Endpoint(url), agent="a")
@@ -211,13 +211,12 @@ def test_events_pass_whatever_their_chunks() -> None:
     )
 
     async def chunks(size: int) -> list[str]:
-        async def pieces() -> object:
+        async def pieces() -> AsyncGenerator[bytes]:
             data = text.encode()
             for start in range(0, len(data), size):
                 yield data[start : start + size]
 
-        response = httpx.Response(200, stream=_Stream(pieces()))
-        return [event.data async for event in events(response)]
+        return [event.data async for event in events(_Pieces(pieces()))]
 
     for size in range(1, len(text)):
         assert asyncio.run(chunks(size)) == ['{"ü": 1}', "2", "not json", ""]
@@ -225,24 +224,30 @@ def test_events_pass_whatever_their_chunks() -> None:
 
 def test_one_long_line_raises() -> None:
     async def work() -> None:
-        async def pieces() -> object:
+        async def pieces() -> AsyncGenerator[bytes]:
             while True:
                 yield b"x" * 1000
 
         with pytest.raises(EventTooLong):
-            async for _ in events(httpx.Response(200, stream=_Stream(pieces())), 10_000):
+            async for _ in events(_Pieces(pieces()), 10_000):
                 pass
 
     asyncio.run(work())
     assert EVENT_BYTES_MAX < MB
 
 
-class _Stream(httpx.AsyncByteStream):
-    def __init__(self, pieces: object) -> None:
-        self.pieces = pieces
+class _Pieces(Arrived):
+    """The answer of nobody, in these pieces."""
 
-    def __aiter__(self):  # type: ignore[no-untyped-def]
-        return self.pieces
+    def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
+        self.status, self.headers = 200, {}
+        self._pieces = pieces
+
+    async def chunk(self) -> bytes:
+        return await anext(self._pieces, b"")
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ class TestSubmit:
             wire.sends_a_huge_head,
         ],
     )
-    @pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+    @pytest.mark.parametrize("carrier", ["httptools", "httpx"])
     def test_a_lost_answer_is_unresolved_and_nothing_is_sent_again(self, fault: Any, carrier: str) -> None:
         for given in (STREAMED, POLLED):
             with wire.Server(fault) as server:

@@ -40,7 +40,7 @@ def peak_of(behave: Any, given_: dict[str, Any], work: Any, carrier: str) -> tup
             tracemalloc.stop()
 
 
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 def test_an_endless_answer_is_left_at_the_limit(carrier: str) -> None:
     probed, peak = peak_of(wire.sends_without_end, STREAMED, lambda adapter: adapter.probe(KNOWN), carrier)
     assert isinstance(probed, Unknown) and peak < 12 * MB
@@ -50,7 +50,7 @@ def test_an_endless_answer_is_left_at_the_limit(carrier: str) -> None:
     assert isinstance(submitted, Unresolved) and peak < 4 * MB
 
 
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 @pytest.mark.parametrize("chunk", [b"x" * 65_536, b'data: {"type":"response.queued"}\n\n' * 100, b"data: x\n" * 1_000])
 def test_an_endless_stream_before_the_id_is_left_at_the_limit(chunk: bytes, carrier: str) -> None:
     learned: list[str] = []
@@ -60,7 +60,7 @@ def test_an_endless_stream_before_the_id_is_left_at_the_limit(chunk: bytes, carr
     assert isinstance(answer, Unresolved) and learned == [] and peak < 4 * MB
 
 
-@pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 def test_an_endless_line_ends_a_watch(carrier: str) -> None:
     async def work(adapter: OpenAIResponsesAdapter) -> list[Any]:
         return [item async for item in adapter.watch(KNOWN, "")]

@@ -21,7 +21,7 @@ from tests.adapters.loop import run
 from tests.adapters.tls import Authorities, Behave, https
 
 TOKEN = "tok-3f9a1c77e0"
-CARRIERS = pytest.mark.parametrize("carrier", ["aiohttp", "httpx"])
+CARRIERS = pytest.mark.parametrize("carrier", ["httptools", "httpx"])
 # By name: what the server shows, under which name it is asked for, and what the cause has to say.
 BAD: dict[str, tuple[Callable[[Authorities], Any], str, str]] = {
     "self-signed": (Authorities.self_signed, tls.HOST, "self.signed certificate"),

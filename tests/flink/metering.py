@@ -14,7 +14,8 @@ from typing import Any
 from reattach.runtime.config import load_config
 from reattach.runtime.flink.gateway import start_jvm
 from reattach.runtime.flink.job import submit
-from reattach.runtime.flink.metrics import CATALOGUE, GROUP
+from reattach.runtime.flink.metrics import CATALOGUE
+from reattach.runtime.levels import GROUP
 from reattach.runtime.run.rest import free_port
 
 PATIENCE_S = 120.0

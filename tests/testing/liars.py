@@ -167,7 +167,7 @@ class Nervous(ThreadAdapter):
         async with http.open_stream(self._client, self._url(inv, "stream"), self._endpoint.headers()) as response:
             if isinstance(response, http.Unsent | http.Lost):
                 return
-            async for chunk in response.stream:  # type: ignore[union-attr]
+            while chunk := await response.chunk():
                 yield Progress(json.dumps(chunk.decode(errors="replace")).encode())
 
 
@@ -188,7 +188,7 @@ class Clinging(ThreadAdapter):
         context = http.open_stream(self._client, self._url(inv, "stream"), self._endpoint.headers())
         self.kept = [*getattr(self, "kept", []), context]
         response = await context.__aenter__()
-        async for _ in response.stream:  # type: ignore[union-attr]
+        while not isinstance(response, http.Unsent | http.Lost) and await response.chunk():
             yield Progress(b"1")
 
 
