@@ -86,14 +86,23 @@ class _Weighing:
         slot = 1 if record is None else record.slot
         name = marker_of(self._id, entry.generation), slot
         run = None if moment is None else _own(moment, self._id, entry.generation).get(name)
+        post = Post(number, entry.at_ms, entry.incarnation, entry.generation, slot, None if run is None else run.fate)
         earlier = self._latest.get(name)
-        if earlier is not None and run is not None and self.posts[earlier].fate not in (None, run.before):
-            # The fact that lets this POST go has settled the one before.
-            self.posts[earlier] = replace(self.posts[earlier], fate=run.before)
-            self._tell(earlier, number, entry)
-        fate = None if run is None else run.fate
-        self._add(name, Post(number, entry.at_ms, entry.incarnation, entry.generation, slot, fate))
+        if earlier is not None and run is not None:
+            post = self._again(post, earlier, run, entry)
+        self._add(name, post)
         self._open = len(self.posts) - 1
+
+    def _again(self, post: Post, earlier: int, run: Run, entry: JournalEntry) -> Post:
+        shown = self.posts[earlier]
+        if run.fate is Fate.YES:
+            # The run is known to be there already: what showed it then shows it still.
+            return replace(post, evidence=shown.evidence, evidence_number=shown.evidence_number)
+        if shown.fate not in (None, run.before):
+            # The fact that lets this POST go has settled the one before.
+            self.posts[earlier] = replace(shown, fate=run.before)
+            self._tell(earlier, post.number, entry)
+        return post
 
     def _add(self, name: Name, post: Post) -> None:
         self._latest[name] = len(self.posts)

@@ -63,6 +63,8 @@ def _absence(terms: Terms) -> list[str]:
 
 
 def _memory(record: Invocation, terms: Terms, now_ms: int) -> list[str]:
+    if terms.capabilities.absence is Absence.NEVER:
+        return []
     until_ms = record.asked_at_ms + terms.memory_ms - terms.settle_ms - terms.policy.skew_max_ms
     if until_ms <= now_ms:
         return [f"the remote's memory, or the job's, reached until {moment(until_ms)}: an absence proves nothing now"]

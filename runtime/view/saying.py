@@ -16,6 +16,8 @@ from reattach.runtime.run.inbox import one_line
 
 CAUSE_CHARS_MAX: Final = 300
 
+# Seconds of a unit and its name, and of the one below it.
+_UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 _WAITED: Final[dict[Leaf, str]] = {
     Leaf.NS_QUIET: "the wait is over",
     Leaf.NS_PROBING: "no answer to the question within its time limit",
@@ -58,6 +60,9 @@ def fact(entry: JournalEntry) -> str:
     event = entry.event
     if isinstance(event, e.TimeReached):
         return "it begins" if entry.before is None else _WAITED[entry.before]
+    if isinstance(event, e.Restored) and entry.before is Leaf.FAILED and entry.basis is None:
+        # In the life in which it failed, this is how the thread begins to wait.
+        return "its thread waits for the run to end"
     return _FACTS[type(event)](event)
 
 
@@ -93,11 +98,9 @@ def span(ms: int) -> str:
     if ms < 60_000:
         return f"{ms / 1000:.1f} s".replace(".0 s", " s")
     seconds = ms // 1000
-    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            rest = seconds % size // smaller
-            return f"{seconds // size} {unit}" + (f" {rest} {name}" if rest else "")
-    raise AssertionError("a minute or more")
+    size, unit, smaller, name = next(one for one in _UNITS if seconds >= one[0])
+    rest = seconds % size // smaller
+    return f"{seconds // size} {unit}" + (f" {rest} {name}" if rest else "")
 
 
 def _with(text: str, more: str) -> str:
@@ -184,6 +187,11 @@ def _cancelled(event: e.CancelAnswered) -> str:
             return _with("the cancel brought no answer", cause)
 
 
+def _ended(event: e.WatchEnded) -> str:
+    words = "the stream ended"
+    return _with(words, "" if event.cause == words else event.cause)
+
+
 def _progressed(event: e.Progressed) -> str:
     return f"{len(event.items)} stream event{'s' * (len(event.items) != 1)}"
 
@@ -195,7 +203,7 @@ _FACTS: Final[dict[type, Callable[..., str]]] = {
     e.SubmitAnswered: _submitted,
     e.HandleLearned: lambda event: f"the remote named the run: {cut(event.handle)}",
     e.Progressed: _progressed,
-    e.WatchEnded: lambda event: _with("the stream ended", event.cause),
+    e.WatchEnded: _ended,
     e.FetchAnswered: _fetched,
     e.FenceAnswered: _fenced,
     e.CancelAnswered: _cancelled,

@@ -102,7 +102,7 @@ def _waits(account: Account) -> Iterator[str]:
     if account.status_since_ms and not ended:
         yield f"{account.leaf.status.name} since {moment(account.status_since_ms)}"
     if account.wake_at_ms:
-        yield f"it goes on by itself at {moment(account.wake_at_ms)} at the latest"
+        yield f"{'its thread' if ended else 'it'} goes on by itself at {moment(account.wake_at_ms)} at the latest"
         late_ms = account.now_ms - account.wake_at_ms
         if late_ms > LATE_MS:
             yield f"that was {span(late_ms)} ago: {_LATE}"

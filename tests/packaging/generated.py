@@ -9,6 +9,7 @@ from reattach.fsm import diagram
 from reattach.runtime.flink import dashboard, metrics
 from reattach.runtime.simulation import faults
 from tests.packaging.layers import ROOT
+from tests.view import seeing
 
 README = ROOT / "README.md"
 LIFECYCLE = ROOT / "docs" / "lifecycle.md"
@@ -16,6 +17,7 @@ PROTOCOLS = ROOT / "docs" / "protocols.md"
 DASHBOARD = ROOT / "deploy" / "grafana.json"
 METRICS = ROOT / "docs" / "metrics.md"
 SIMULATION = ROOT / "docs" / "simulation.md"
+SEE = ROOT / "docs" / "see.md"
 
 
 def expected() -> dict[Path, str]:
@@ -27,6 +29,7 @@ def expected() -> dict[Path, str]:
         PROTOCOLS: describe.document(),
         METRICS: metrics.document(),
         DASHBOARD: dashboard.document(),
+        SEE: _with_part(SEE, "explain", seeing.example()),
     }
 
 

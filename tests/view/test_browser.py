@@ -177,7 +177,10 @@ def test_of_five_thousand_calls_only_those_on_the_screen_are_drawn(opened: Open)
 
 def test_filters_narrow_what_is_shown(opened: Open) -> None:
     with opened(many(70)) as looked:
-        count = lambda: looked.page.inner_text("#count")  # noqa: E731
+
+        def count() -> str:
+            return looked.page.inner_text("#count")
+
         assert count() == "70 calls"
         looked.page.select_option("#order", "began")
         looked.page.click("#statuses [data-status=completed]")
@@ -362,7 +365,7 @@ def test_a_call_of_thousands_of_steps_shows_those_around_the_chosen_one(opened: 
 def test_everything_that_can_be_used_has_a_name_and_shows_its_focus(opened: Open) -> None:
     with opened(many(20)) as looked:
         for role in ("button", "combobox", "searchbox", "listbox"):
-            for one in looked.page.get_by_role(role).all():  # type: ignore[arg-type]
+            for one in looked.page.get_by_role(role).all():
                 assert one.evaluate(NAME).strip(), one.evaluate("(one) => one.outerHTML")
         looked.page.focus("#statuses button")
         looked.press("Shift+Tab", "Tab")
