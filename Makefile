@@ -1,12 +1,13 @@
 # Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
 # PYTHON=... picks the interpreter, VENV=... another folder for the environment, SERVERS=... for those
 # of the servers that the tests talk to, KAFKA_JARS=... for Kafka's jars, BROWSER=... for the browser that looks
-# at pages; CHROMIUM=... names one that is there already.
+# at pages; CHROMIUM=... names one that is there already. PEERS=... is for the systems that the benchmark compares.
 
 VENV ?= .venv
 SERVERS ?= .servers
 KAFKA_JARS ?= .kafka
 BROWSER ?= .browser
+PEERS ?= .peers
 export SERVERS KAFKA_JARS BROWSER
 # The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
 # and not only looked up, since a version manager may put names on PATH that lead nowhere.
@@ -20,8 +21,17 @@ WORKERS ?= 2
 # Servers of other people, each with what it needs in an environment of its own: tests/servers.
 SERVER_STAMPS := $(patsubst %,$(SERVERS)/%/.reattach-installed,langgraph a2a a2a_old)
 
+# Systems of other people, which the benchmark compares, likewise: runtime/bench/peers.
+PEER_STAMPS := $(patsubst %,$(PEERS)/%/.reattach-installed,dbos postgres restate flink_agents)
+# What is not a Python package: the server of the one, the broker of the other.
+FROM_restate = , its server from npm
+MORE_restate = npm install --no-audit --no-fund --no-save --prefix $(PEERS)/restate @restatedev/restate-server@1.7.12
+# Its package has no jars, and fetches them while pip builds it.
+FROM_flink_agents = , its jars from Maven Central
+MORE_flink_agents = $(MAKE) --silent kafka && ln -sfn $(abspath $(KAFKA_JARS))/broker $(PEERS)/flink_agents/kafka
+
 .DEFAULT_GOAL := help
-.PHONY: help install servers kafka browser test test-only conformance lint format demo bench soak diagram wheel clean
+.PHONY: help install servers kafka browser test test-only conformance lint format demo bench peers bench-peers soak diagram wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,19 +91,34 @@ conformance: install servers ## Ask each adapter and a live server whether the a
 	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 lint: install ## Run ruff and mypy.
-	$(BIN)/ruff check --extend-exclude $(SERVERS) .
-	$(BIN)/ruff format --check --extend-exclude $(SERVERS) .
+	$(BIN)/ruff check --extend-exclude $(SERVERS),$(PEERS) .
+	$(BIN)/ruff format --check --extend-exclude $(SERVERS),$(PEERS) .
 	$(BIN)/mypy
 
 format: install ## Rewrite the code as ruff wants it.
-	$(BIN)/ruff check --fix --extend-exclude $(SERVERS) .
-	$(BIN)/ruff format --extend-exclude $(SERVERS) .
+	$(BIN)/ruff check --fix --extend-exclude $(SERVERS),$(PEERS) .
+	$(BIN)/ruff format --extend-exclude $(SERVERS),$(PEERS) .
 
 demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
 	$(BIN)/reattach demo $(ARGS)
 
 bench: install ## Measure this engine, the floor and a naive job, and write docs/performance.md: make bench ARGS='--rounds 5'.
 	$(BIN)/reattach bench --page docs/performance.md --chart docs/performance.png $(ARGS)
+
+peers: $(PEER_STAMPS) ## Make the environments of the systems that the benchmark compares, as many as can be had.
+
+# What cannot be had is told in one line and left out; the next time it is tried again.
+$(PEERS)/%/.reattach-installed: runtime/bench/peers/%.txt | $(BIN)/python
+	@echo "making $(@D)"
+	@$(BIN)/python -m venv --clear --without-pip $(@D)
+	@if { $(BIN)/python -m pip --python $(@D)/bin/python install --disable-pip-version-check --requirement $< && \
+		$(or $(MORE_$*),true); } >$(@D)/install.log 2>&1; then touch $@; else \
+		echo "make: skipped $*, which cannot be had (the packages come from the package index$(FROM_$*)):" \
+			$$(grep -m 1 -E 'urllib.error|ERROR|not found' $(@D)/install.log || tail -n 1 $(@D)/install.log) >&2; \
+	fi
+
+bench-peers: install peers ## Measure other systems at the same work as well: make bench-peers ARGS='--system restate'.
+	$(BIN)/reattach bench --peers $(PEERS) $(ARGS)
 
 soak: install ## Kill TaskManagers of a cluster under load: make soak SECONDS=180 SEED=1.
 	@$(BIN)/python -m tests.cluster.soak --seconds $(or $(SECONDS),180) --seed $(or $(SEED),1)
@@ -105,5 +130,5 @@ wheel: install ## Build the wheel into dist/.
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove the environment and everything that was generated.
-	rm -rf $(VENV) $(SERVERS) $(KAFKA_JARS) $(BROWSER) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(SERVERS) $(PEERS) $(KAFKA_JARS) $(BROWSER) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from reattach.models.errors import ConfigError
-from reattach.runtime.bench.systems import SYSTEMS
+from reattach.runtime.bench.peers.catalogue import PEERS
+from reattach.runtime.bench.peers.catalogue import systems as peer_systems
+from reattach.runtime.bench.systems import SYSTEMS, System
 from reattach.runtime.cli.files import check_writable
 
 
@@ -22,6 +25,13 @@ def command(
     rounds: Annotated[int, typer.Option(min=1, max=99, help="Rounds of each system; medians are shown.")] = 3,
     system: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(SYSTEMS)}; may be repeated. Default: all.")
+    ] = None,
+    peers: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Also measure other systems, in the environments that `make peers` made here: {', '.join(PEERS)}.",
+            metavar="FOLDER",
+        ),
     ] = None,
     micro: Annotated[
         bool, typer.Option("--micro", help="Measure a step and what is stored instead, without any process.")
@@ -44,11 +54,8 @@ def command(
     check_writable("--chart", chart)
     if micro:
         return _micro(json_file)
-    for one in system or ():
-        if one not in SYSTEMS:
-            raise ConfigError(f"--system {one}: no such system; known: {', '.join(SYSTEMS)}")
-    systems = [SYSTEMS[one] for one in dict.fromkeys(system or SYSTEMS)]
     console = Console(stderr=True)
+    systems = _chosen(system, peers, lambda line: console.print(line, highlight=False, soft_wrap=True))
     with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
         results = compare(
             systems,
@@ -72,6 +79,25 @@ def command(
     if page is not None:
         write_into(page, markdown(results, "reattach bench " + " ".join(_asked(calls, run_ms, concurrency, rounds))))
     return 0
+
+
+def _chosen(names: list[str] | None, peers: Path | None, say: Callable[[str], None]) -> list[System]:
+    """The systems that can be measured; says which of the others were asked for."""
+    known: dict[str, System | str] = {**SYSTEMS, **(peer_systems(peers) if peers is not None else {})}
+    for one in names or ():
+        if one not in known:
+            hint = "; it is one of the peers, which --peers adds" if one in PEERS else ""
+            raise ConfigError(f"--system {one}: no such system; known: {', '.join(known)}{hint}")
+    chosen = []
+    for one in dict.fromkeys(names or known):
+        found = known[one]
+        if isinstance(found, System):
+            chosen.append(found)
+        else:
+            say(found)
+    if not chosen:
+        raise ConfigError("nothing is left to measure")
+    return chosen
 
 
 def _micro(json_file: Path | None) -> int:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("adapters", "fsm", "models", "runtime")
+# Of other systems, and run in their environments: no part of the package.
+PROGRAMS = ROOT / "runtime" / "bench" / "peers" / "programs"
 
 
 def sources(layer: str) -> list[Path]:
-    found = sorted((ROOT / layer).rglob("*.py"))
+    found = sorted(path for path in (ROOT / layer).rglob("*.py") if path.parent != PROGRAMS)
     assert found, f"no source in {layer}"
     return found
 
