@@ -10,6 +10,7 @@ Total time limits belong to the caller, who cancels; a cancelled exchange stops 
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -243,8 +244,9 @@ async def _body(arrived: Arrived, body: bytearray, bytes_max: int, limit_s: floa
     """Read into `body`; "" or what is wrong with it. A known status is worth more than its body."""
     if arrived.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return "the body is compressed, which was not asked for"
+    waits = contextlib.nullcontext() if limit_s is None else asyncio.timeout(limit_s)
     try:
-        async with asyncio.timeout(limit_s):
+        async with waits:
             while chunk := await arrived.chunk():
                 body += chunk[: bytes_max - len(body) + 1]
                 if len(body) > bytes_max:

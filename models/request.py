@@ -13,6 +13,8 @@ ID_CHARS_MAX: Final = 256
 TIME_MS_MAX: Final = 2**53
 TURN_MAX: Final = 1_000_000
 
+# Made once: `json.dumps` with settings makes one for each value.
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _KNOWN: Final = frozenset(
     {
         "invocation_id",
@@ -64,8 +66,7 @@ def canonical_json(value: object) -> bytes:
         InvalidRequest: the value holds NaN, infinities, lone surrogates or things JSON does not know.
     """
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return text.encode()
+        return _ENCODER.encode(value).encode()
     except (ValueError, TypeError, RecursionError, UnicodeEncodeError) as error:
         raise InvalidRequest(f"not plain JSON: {error}") from None
 
@@ -95,7 +96,8 @@ def read_object(line: bytes | str, value_bytes_max: int) -> dict[str, Any]:
     if len(line) > 4 * value_bytes_max + 64 * 1024:
         raise InvalidRequest(f"line of {len(line)} bytes is longer than any message that is allowed")
     try:
-        value = json.loads(line, parse_constant=_no_constant)
+        text = line if isinstance(line, str) else line.decode(json.detect_encoding(line), "surrogatepass")
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -176,3 +178,6 @@ def number_field(value: Mapping[str, Any], name: str, least: int, most: int, def
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)

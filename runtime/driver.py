@@ -6,6 +6,7 @@ the simulated world drives the very code that runs in a job.
 """
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -24,8 +25,8 @@ from reattach.models.record import record
 from reattach.models.terms import terms_text
 from reattach.models.thread import ThreadState
 
-# About 20 MB of states at the most.
-RECENT_MAX: Final = 2_048
+# Some 30 MB of states, and 64 MB at the very most.
+RECENT_MAX: Final = 8_192
 RECENT_BYTES_MAX: Final = 4_096
 
 Key = tuple[str, str]
@@ -84,7 +85,8 @@ class Driver:
         self.opened_ms = opened_ms
         self._lineage = lineage
         self._journal = journal
-        self._recent: dict[Key, tuple[bytes, ThreadState]] = {}
+        # Not a dict: to find the first key of one that is emptied from its front is O(n).
+        self._recent: OrderedDict[Key, tuple[bytes, ThreadState]] = OrderedDict()
         self._texts = {name: terms_text(each) for name, each in self._terms.items()} if journal else {}
 
     def knows(self, agent: str) -> bool:
@@ -111,6 +113,11 @@ class Driver:
         wake_at_ms = 0 if result.state is None else result.state.wake_at_ms
         return _sorted_out(result, after, after != stored, wake_at_ms, journal)
 
+    def remembered(self, key: Key) -> bytes | None:
+        """The bytes that the last fact of a thread left, as long as they are remembered: what is stored then."""
+        recent = self._recent.get(key)
+        return None if recent is None else recent[0]
+
     def _decoded(self, key: Key, stored: bytes) -> ThreadState:
         recent = self._recent.get(key)
         return recent[1] if recent is not None and recent[0] == stored else decode_thread(stored)
@@ -120,9 +127,9 @@ class Driver:
         if after is None or state is None or len(after) > RECENT_BYTES_MAX:
             self._recent.pop(key, None)
             return
-        if len(self._recent) >= RECENT_MAX:
-            self._recent.clear()
         self._recent[key] = (after, state)
+        if len(self._recent) > RECENT_MAX:
+            self._recent.popitem(last=False)
 
     def _entry(self, key: Key, transition: Transition, env: Env, state: ThreadState | None) -> JournalEntry:
         after = transition.after

@@ -17,7 +17,7 @@ DEEP: Final = 100
 
 
 def _line(value: dict[str, Any]) -> str:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = _ENCODER.encode(value)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -31,7 +31,7 @@ def _value(data: bytes | None) -> Any:
     if not data:
         return None
     try:
-        value = json.loads(data, parse_constant=str, parse_float=_number)
+        value = _DECODER.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
         if data.count(b"[") + data.count(b"{") > DEEP:
             # It stands deeper in the output than it came, and reading allows more than writing.
             json.dumps([[[[value]]]])
@@ -43,6 +43,11 @@ def _value(data: bytes | None) -> Any:
 def _number(text: str) -> float | str:
     number = float(text)
     return number if math.isfinite(number) else text
+
+
+# Made once: `json.dumps` and `json.loads` with settings make one for each value.
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_DECODER: Final = json.JSONDecoder(parse_constant=str, parse_float=_number)
 
 
 def outcome_json(outcome: Outcome) -> str:

@@ -13,25 +13,21 @@ from reattach.adapters.contract import AgentConfig
 from reattach.models.control import Order, parse_order
 from reattach.models.errors import InvalidRequest
 from reattach.models.identity import request_key
-from reattach.models.request import Request, parse_request
+from reattach.models.request import Request
 from reattach.runtime.flink.host import Host, Output
+from reattach.runtime.flink.inputs import LINE_BYTES_MAX, parsed
 from reattach.runtime.flink.keys import key_of
 
 # Lines that cannot be read share a key: they are only passed on to the rejects.
 UNREADABLE = key_of("", "")
-LINE_BYTES_MAX = 64 * 1024 * 1024
 
 
 def request_key_of(value: object) -> str:
     """The key of a request or of a line of input, for `key_by(request_key_of, Types.STRING())`."""
     if isinstance(value, Request):
         return key_of(*request_key(value))
-    if not isinstance(value, str | bytes):
-        return UNREADABLE
-    try:
-        return key_of(*request_key(parse_request(value, message_bytes_max=LINE_BYTES_MAX)))
-    except InvalidRequest:
-        return UNREADABLE
+    request = parsed(value) if isinstance(value, str | bytes) else ""
+    return UNREADABLE if isinstance(request, str) else key_of(*request_key(request))
 
 
 def order_key_of(value: object) -> str:

@@ -196,7 +196,8 @@ class Host:
         if mine == self._pump_key:
             if self._pump_at and timestamp >= self._pump_at:
                 yield from self._pump()
-        elif self._timers.get(mine, timestamp) <= timestamp:
+        # The pump of an earlier incarnation may have had another key.
+        elif not mine.startswith(PUMP_KEY) and self._timers.get(mine, timestamp) <= timestamp:
             self._timers.pop(mine, None)
             # A restored key waits for its slot.
             if mine not in self._foreign:
@@ -301,12 +302,14 @@ class Host:
 
     def _apply(self, key: str, event: ThreadEvent) -> Iterator[Output]:
         """Apply one fact to the current key's thread: store, set the timer, order, and yield outputs."""
-        stored = self._state.value()
+        parts = parts_of(key)
+        # Nobody else writes this state, and a look at it is a call into Java.
+        stored = self._driver.remembered(parts) or self._state.value()
         self._foreign.discard(key)
         # An order for a call that nobody knows is answered; facts and timers of a forgotten one are not.
         if stored is None and not isinstance(event, Requested | Ordered):
             return
-        applied = self._driver.apply(parts_of(key), stored, event, self._clock.now_ms())
+        applied = self._driver.apply(parts, stored, event, self._clock.now_ms())
         if applied.changed:
             if applied.stored is None:
                 self._state.clear()

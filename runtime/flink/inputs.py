@@ -1,10 +1,31 @@
 """What comes into a host: requests as lines or as records, each checked against the agents that there are."""
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
 
 from reattach.adapters.contract import AgentConfig
 from reattach.models.errors import InvalidRequest
 from reattach.models.request import Request, parse_request
+
+LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+SHORT_MAX: Final = 4_096
+
+
+def parsed(line: str | bytes) -> Request | str:
+    """Read a line; or say in one line why it is no request."""
+    return _parsed_once(line) if len(line) <= SHORT_MAX else _parsed(line)
+
+
+def _parsed(line: str | bytes) -> Request | str:
+    try:
+        return parse_request(line, message_bytes_max=LINE_BYTES_MAX)
+    except InvalidRequest as error:
+        return str(error)
+
+
+# The same line is read for its key first, and then by the host, often in the same process.
+_parsed_once = lru_cache(maxsize=8_192)(_parsed)
 
 
 def read_request(value: object, agents: Mapping[str, AgentConfig]) -> Request | str:
@@ -12,11 +33,10 @@ def read_request(value: object, agents: Mapping[str, AgentConfig]) -> Request | 
     if isinstance(value, Request):
         request = value
     elif isinstance(value, str | bytes):
-        most = max(agent.policy.message_bytes_max for agent in agents.values())
-        try:
-            request = parse_request(value, message_bytes_max=most)
-        except InvalidRequest as error:
-            return str(error)
+        found = parsed(value)
+        if isinstance(found, str):
+            return found
+        request = found
     else:
         return f"neither a line of JSON nor a Request: {type(value).__name__}"
     agent = agents.get(request.agent)

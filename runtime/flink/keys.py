@@ -10,6 +10,7 @@ to do when it is not. tests/flink/test_keys.py shows each on a running job.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final
 
 from reattach.models.errors import ConfigError
@@ -26,6 +27,8 @@ def key_of(agent: str, thread_id: str) -> str:
     return json.dumps([agent, thread_id], separators=(",", ":"), ensure_ascii=False)
 
 
+# A call in flight is taken apart at every step.
+@lru_cache(maxsize=16_384)
 def parts_of(key: str) -> tuple[str, str]:
     """The agent and the thread of a Flink key."""
     agent, thread_id = json.loads(key)
