@@ -36,6 +36,8 @@ def settings(folder: Path, rest_port: int) -> dict[str, str]:
         "execution.checkpointing.dir": f"file://{folder}/checkpoints",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.num-retained": "3",
+        # All requests are there at once, and an aligned checkpoint would wait for most of them.
+        "execution.checkpointing.unaligned.enabled": "true",
         "restart-strategy.type": "exponential-delay",
         # Flink Agents gives the broker a tenth of a second to answer when a task starts, or the task fails.
         "restart-strategy.exponential-delay.initial-backoff": "200ms",

@@ -28,6 +28,17 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+# So soon one that was killed is taken for dead, and the next one may be broker 1.
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+"""
+LOG = """\
+rootLogger.level = WARN
+rootLogger.appenderRef.console.ref = Console
+appender.console.type = Console
+appender.console.name = Console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %-5p %c{1} - %m%n
 """
 
 
@@ -37,7 +48,9 @@ def broker(folder: Path, jars: Path, port: int, controller: int) -> Iterator[str
     folder.mkdir(exist_ok=True)
     settings = folder / "server.properties"
     settings.write_text(PROPERTIES.format(host=HOST, port=port, controller=controller, folder=folder))
-    java = [JAVA_HOME / "bin" / "java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+    log_settings = folder / "log4j2.properties"
+    log_settings.write_text(LOG)
+    java = [JAVA_HOME / "bin" / "java", "-Xmx384m", f"-Dlog4j2.configurationFile={log_settings}", "-cp", f"{jars}/*"]
     with (folder / "kafka.log").open("ab") as log:
         if not (folder / "data" / "meta.properties").exists():
             make = ["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", settings]
