@@ -1,6 +1,6 @@
 """Free ports on loopback, the same in each life of a run: what a server has written down names them.
 
-They lie below those that the system gives to whoever connects somewhere, and who might hold one when it is needed again.
+They lie below those that the system gives to whoever connects somewhere, who might hold one when it is needed again.
 """
 
 import contextlib
