@@ -10,7 +10,7 @@ Relative paths are relative to the file. Tokens stay in the environment; no reco
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -27,6 +27,7 @@ CONCURRENCY_MAX: Final = 10_000
 BACKLOG_MAX: Final = 1_000_000
 INTERVAL_MS_MAX: Final = 3_600_000
 OPTIONAL: Final = ("control", "journal", "notices", "progress")
+HASHMAP, ROCKSDB = "hashmap", "rocksdb"
 CONFIG_BYTES_MAX: Final = 1024 * 1024
 
 
@@ -44,6 +45,7 @@ class JobConfig:
         journal, notices, progress: folders for those outputs, None for none.
         logs: folder of Flink's and the workers' logs.
         parallelism: subtasks, all in one process.
+        state_backend: where Flink keeps state: on the heap, or in RocksDB with incremental checkpoints.
         concurrency_max: remote requests in flight at once, per subtask.
         backlog_max: requests to remotes that may wait for their turn, per subtask, before input has to.
         idle_stop: stop when every request has its outcome; else run until told to stop.
@@ -60,6 +62,7 @@ class JobConfig:
     progress: Path | None = None
     name: str = "reattach"
     parallelism: int = 1
+    state_backend: str = HASHMAP
     checkpoint_interval_ms: int = 1_000
     concurrency_max: int = 256
     backlog_max: int = 10_000
@@ -147,6 +150,7 @@ def _job(base: Path, table: Mapping[str, Any]) -> JobConfig:
         checkpoint_interval_ms=_number(
             "job.checkpoint_interval_ms", table.get("checkpoint_interval_ms", 1_000), 50, INTERVAL_MS_MAX
         ),
+        state_backend=_word("job.state_backend", table.get("state_backend", HASHMAP), (HASHMAP, ROCKSDB)),
         concurrency_max=_number("job.concurrency_max", table.get("concurrency_max", 256), 1, CONCURRENCY_MAX),
         backlog_max=_number("job.backlog_max", table.get("backlog_max", 10_000), 1, BACKLOG_MAX),
         idle_stop=_flag("job.idle_stop", table.get("idle_stop", True)),
@@ -255,6 +259,12 @@ def _number(where: str, value: Any, least: int, most: int) -> int:
 def _flag(where: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{where} = {value!r}: must be true or false")
+    return value
+
+
+def _word(where: str, value: Any, known: Collection[str]) -> str:
+    if value not in known or not isinstance(value, str):
+        raise ConfigError(f"{where}: must be one of {', '.join(known)}")
     return value
 
 

@@ -8,8 +8,9 @@ import pytest
 from reattach.runtime.testing.profiles import load_profile
 
 PROFILE = load_profile()
-# Folders of tests that start jobs.
-WITH_FLINK = frozenset({"bench", "cli", "cluster", "e2e", "examples", "flink", "kafka"})
+# Folders of tests that start jobs: those that one worker is given first, and those that whoever is free takes at last.
+JOBS_FIRST = frozenset({"cluster", "e2e", "flink", "kafka"})
+JOBS_AT_LAST = frozenset({"bench", "cli", "examples"})
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -25,13 +26,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     At the very end comes what needs the machine for itself; the other workers have run out of tests by then.
     """
-    items.sort(key=lambda item: item.get_closest_marker("flink") is not None, reverse=hasattr(config, "workerinput"))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: {"jobs": 0, "jobs at last": 2}.get(_scope(item.nodeid), 1))
+    items.sort(key=lambda item: item.get_closest_marker("flink") is not None and not hasattr(config, "workerinput"))
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+def _scope(nodeid: str) -> str:
+    path = nodeid.partition("::")[0]
+    folder = path.split("/")[1]
+    return "jobs" if folder in JOBS_FIRST else "jobs at last" if folder in JOBS_AT_LAST else path
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep jobs from competing with each other: all folders that start some are one worker's.
+    """Keep jobs from competing with each other: all folders that start some are one worker's, or two at the end.
 
     Every other file stays whole, as it may share a server. The controller knows no markers, hence the folders.
     """
@@ -39,7 +48,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.partition("::")[0]
-            return "flink" if path.split("/")[1] in WITH_FLINK else path
+            return _scope(nodeid)
 
     return ByFile(config, log)

@@ -37,6 +37,7 @@ class Rules:
         read_error: answer 503 to a status request.
         read_drop: close the connection of a status request.
         read_ms: hold back a status answer, computed when the request came.
+        knows_again: a message id that a thread has had starts nothing there, as with a service that deduplicates.
         stream: live, none (404), cut (dropped after one event), endless (no end event, ever),
             long_line (a line that does not end).
     """
@@ -62,6 +63,7 @@ class Rules:
     read_error: float = 0.0
     read_drop: float = 0.0
     read_ms: int = 0
+    knows_again: bool = False
     stream: str = "live"
 
     @classmethod

@@ -134,8 +134,9 @@ class Application:
             asyncio.get_running_loop().call_later(rules.late_ms / 1000, admit)
             status = "started" if rules.late_answer else await admission
         else:
-            running = key in agent.threads and agent.threads[key].status == "running"
-            self._posted(key, message_id, "repeated" if running else "accepted")
+            known = agent.threads.get(key, Thread())
+            again = known.status == "running" or (rules.knows_again and message_id in known.ids)
+            self._posted(key, message_id, "repeated" if again else "accepted")
             status = agent.admit(key, message_id, message)
         if rules.answer_ms:
             await asyncio.sleep(rules.answer_ms / 1000)

@@ -73,6 +73,8 @@ class Agent:
             thread = self.threads[key] = Thread()
         if thread.status == "running":
             return "running"
+        if self.rules.knows_again and message_id in thread.ids:
+            return thread.status
         fate = "completed"
         if self.dice.post("stuck_run", message_id):
             fate = "stuck"

@@ -1,11 +1,12 @@
 """All systems, in rounds that take turns, so that what else the machine does hits each of them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reattach.runtime.bench.report import Result
 from reattach.runtime.bench.systems import System
-from reattach.runtime.bench.trial import Killed, Row, Trial
+from reattach.runtime.bench.trial import LAG_CALLS, LAG_RUNS, Killed, Row, Trial
 
 
 def compare(
@@ -33,10 +34,17 @@ def compare(
         place = folder / part / str(number)
         return Trial(systems[number], place, calls=calls, concurrency=concurrency, run_ms=run_ms)
 
+    def lag(number: int, part: str) -> Trial:
+        place = folder / part / str(number)
+        calls, runs = LAG_CALLS, LAG_RUNS
+        return Trial(systems[number], place, calls=calls, concurrency=max(calls, concurrency), run_ms=run_ms, runs=runs)
+
     rows: list[list[Row]] = [[] for _ in systems]
     for turn in range(1, rounds + 1):
         for number, system in enumerate(systems):
             row = trial(number, f"round-{turn}").measure()
+            lone = lag(number, f"lag-{turn}").measure()
+            row = replace(row, latency_p50_ms=lone.latency_p50_ms, latency_p99_ms=lone.latency_p99_ms)
             rows[number].append(row)
             say(f"round {turn} of {rounds}: {system.name}: {row.calls_per_second:.0f} calls/s")
     killed: list[Killed | None] = [None for _ in systems]

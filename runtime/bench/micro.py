@@ -5,6 +5,7 @@ figure is the best of several rounds, since whatever else the machine does can o
 """
 
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -19,9 +20,15 @@ from reattach.models.policy import Capabilities, Evidence, Policy, StreamKind, T
 from reattach.models.request import Request
 from reattach.models.thread import ThreadState
 from reattach.runtime.driver import Driver
+from reattach.runtime.explore.default import Bounds
+from reattach.runtime.explore.search import search
+from reattach.runtime.simulation.many import Plan
+from reattach.runtime.simulation.many import run_one as simulate
 
 ROUNDS: Final = 5
 CALLS: Final = 2_000
+SIMULATED: Final = 300
+EXPLORED: Final = Bounds("status-only", crashes=1, checkpoints=1, losses=1)
 AGENT: Final = "agent"
 NOW_MS: Final = 1_800_000_000_000
 MESSAGE: Final = b'"' + b"x" * 200 + b'"'
@@ -90,6 +97,22 @@ def figures() -> Iterator[Figure]:
     for journal in (False, True):
         name = "driver, per step, with its journal entry" if journal else "driver, per step"
         yield Figure(name, _driver_us(len(steps), journal), "µs")
+    yield Figure("memory that a step takes, with decode and encode", _peak_bytes(steps), "bytes")
+    searched = search(EXPLORED.scenario)
+    yield Figure("worlds that the exhaustive search visits", searched.states / searched.seconds, "per second")
+    world = simulate(Plan(1, SIMULATED, "all"))
+    yield Figure("calls simulated with every fault", world.calls / world.seconds, "per second")
+
+
+def _peak_bytes(steps: list[tuple[bytes | None, ThreadEvent, Env]]) -> float:
+    """At its most, of all that a step makes, what it stores included; the mean of the steps."""
+    peaks = []
+    for one in steps:
+        tracemalloc.start()
+        _all([one])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return sum(peaks) / len(peaks)
 
 
 def _all(steps: list[tuple[bytes | None, ThreadEvent, Env]]) -> None:

@@ -15,8 +15,6 @@ from reattach.runtime.bench.trial import Killed, Row
 FIGURES: Final = (
     "calls_per_second", "cpu_s_per_1000", "pss_mb", "latency_p50_ms", "latency_p99_ms", "requests_per_call", "start_s",
 )  # fmt: skip
-BEGIN: Final = "<!-- bench:begin -->"
-END: Final = "<!-- bench:end -->"
 _HEADS: Final = (
     "system", "calls/s", "CPU s per 1,000 calls", "peak PSS, MB", "added latency p50 / p99, ms", "requests per call",
     "start-up, s", "duplicates after kill -9", "lost", "recovery, s",
@@ -98,19 +96,23 @@ def markdown(results: Sequence[Result], command: str) -> str:
     )
 
 
-def write_into(path: Path, text: str) -> None:
+def write_into(path: Path, text: str, part: str = "bench") -> None:
     """Put the text between the two marks of a page.
+
+    Args:
+        part: the name in the marks.
 
     Raises:
         ConfigError: there is no such page, or it has no marks.
     """
+    begin, end = (f"<!-- {part}:{mark} -->" for mark in ("begin", "end"))
     try:
         page = path.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        _, after = rest.split(END)
+        before, rest = page.split(begin)
+        _, after = rest.split(end)
     except (OSError, ValueError):
-        raise ConfigError(f"--page: {path} must hold {BEGIN} and {END}, once each") from None
-    path.write_text(f"{before}{BEGIN}\n{text}{END}{after}", encoding="utf-8")
+        raise ConfigError(f"--page: {path} must hold {begin} and {end}, once each") from None
+    path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
 
 
 def write_json(path: Path, results: Sequence[Result]) -> None:

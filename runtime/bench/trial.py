@@ -21,6 +21,13 @@ from reattach.runtime.bench.systems import System, Work
 from reattach.runtime.processes import cpu_s, in_session, pss_mb
 
 LOOK_S: Final = 0.25
+# To weigh a JVM takes the kernel some milliseconds.
+LOOKS_PER_WEIGHING: Final = 8
+# What is added to a call is seen while nothing waits for anything else: some fifty ends a second.
+# The streams, the checkpoint that holds the last call, and the JVM's compiler have to come to rest.
+SETTLED_S: Final = 45.0
+LAG_CALLS: Final = 500
+LAG_RUNS: Final = "4s-14s"
 PATIENCE_S: Final = 600.0
 
 
@@ -36,7 +43,7 @@ class Row:
         calls_per_second: from the first request that the server saw to the last outcome.
         cpu_s_per_1000: of all the system's processes, from the server's first request on, for 1,000 calls.
         pss_mb: their memory at its most.
-        latency_p50_ms, latency_p99_ms: from the end of a run at the server to its outcome.
+        latency_p50_ms, latency_p99_ms: from the end of a run at the server to its outcome, at fifty ends a second.
         requests_per_call: as the server counted them, streams included.
         start_s: from the start of the process to the server's first request.
     """
@@ -67,15 +74,43 @@ class Killed:
     recovery_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What calls cost that merely wait.
+
+    Args:
+        cores: CPU seconds per second, of all the system's processes.
+        requests_per_s: that the server saw.
+    """
+
+    cores: float
+    requests_per_s: float
+    pss_mb: float
+
+
 class Trial:
     """One system and one load.
 
     Args:
         folder: a new one.
+        run_ms: how long the system expects a run to take.
+        message_bytes: how much longer a message is than its call's name.
+        runs: how long it takes, "" for just that; see `reattach agent --latency`.
     """
 
-    def __init__(self, system: System, folder: Path, *, calls: int, concurrency: int, run_ms: int) -> None:
-        self._system, self._folder = system, folder
+    def __init__(
+        self,
+        system: System,
+        folder: Path,
+        *,
+        calls: int,
+        concurrency: int,
+        run_ms: int,
+        runs: str = "",
+        message_bytes: int = 0,
+    ) -> None:
+        self._system, self._folder, self._runs = system, folder, runs or f"{run_ms}ms"
+        self._more = "x" * message_bytes
         self._ids = [f"bench-{number:06}" for number in range(calls)]
         self._load = (calls, concurrency, run_ms)
         self._log = folder / "agent.jsonl"
@@ -92,8 +127,10 @@ class Trial:
                 first_ms = self._until(process, self._first_request, "its first request")
                 before_s = used_s = cpu_s(process.pid)
                 most_mb = 0.0
-                for _ in self._to_its_end(process):
-                    used_s, most_mb = max(used_s, cpu_s(process.pid)), max(most_mb, pss_mb(process.pid))
+                for look in self._to_its_end(process):
+                    used_s = max(used_s, cpu_s(process.pid))
+                    if look % LOOKS_PER_WEIGHING == 0:
+                        most_mb = max(most_mb, pss_mb(process.pid))
         ends = self._ends()
         seen = LogSummary.of_file(self._log, self._ids)
         lags = sorted(max(0, ends[one] - call.ended_ms) for one, call in seen.by_id.items() if one in ends)
@@ -125,16 +162,33 @@ class Trial:
         seen, ends = LogSummary.of_file(self._log, self._ids), self._ends()
         return Killed(seen.duplicates, len(self._ids) - len(ends), (max(ends.values()) - again_ms) / 1000)
 
+    def hold(self, for_s: float) -> Held:
+        """Weigh it while every call has been accepted and none has ended; then end it.
+
+        Raises:
+            BenchError: it ended too soon, or took too long.
+        """
+        calls, _, _ = self._load
+        with self._work() as work, self._running(work) as process:
+            self._until(process, lambda: int(_counted(self._log, b'"kind":"turn"') >= calls), "every call was accepted")
+            time.sleep(SETTLED_S)
+            asked, used_s, began_s = _counted(self._log, b'"kind":'), cpu_s(process.pid), time.monotonic()
+            time.sleep(for_s)
+            span_s = time.monotonic() - began_s
+            cores = (cpu_s(process.pid) - used_s) / span_s
+            return Held(cores, (_counted(self._log, b'"kind":') - asked) / span_s, pss_mb(process.pid))
+
     @contextlib.contextmanager
     def _work(self) -> Iterator[Work]:
         """The requests, and a server for them."""
         (self._folder / "requests").mkdir(parents=True)
         calls, concurrency, run_ms = self._load
         rows = [
-            {"invocation_id": one, "agent": "bench", "message": one, "requested_at_ms": _now_ms()} for one in self._ids
+            {"invocation_id": one, "agent": "bench", "message": one + self._more, "requested_at_ms": _now_ms()}
+            for one in self._ids
         ]
         (self._folder / "requests" / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        with serving(self._log, f"{run_ms}ms") as url:
+        with serving(self._log, self._runs, self._system.rules) as url:
             yield Work(self._folder, url, calls, concurrency, run_ms)
 
     def _running(self, work: Work) -> "contextlib.AbstractContextManager[subprocess.Popen[bytes]]":
@@ -151,11 +205,13 @@ class Trial:
             time.sleep(LOOK_S / 5)
         return found
 
-    def _to_its_end(self, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    def _to_its_end(self, process: "subprocess.Popen[bytes]") -> Iterator[int]:
         """Give time to look at it while it works; it has to end with all outcomes."""
         until = time.monotonic() + PATIENCE_S
+        looks = 0
         while process.poll() is None:
-            yield
+            yield looks
+            looks += 1
             self._check_time(until)
             time.sleep(LOOK_S)
         if process.returncode != 0 or len(self._ends()) < len(self._ids):
@@ -182,6 +238,11 @@ class Trial:
     def _said(self) -> str:
         lines = (self._folder / "system.out").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "no output"
+
+
+def _counted(path: Path, what: bytes) -> int:
+    """How often it stands in a file, which may be long."""
+    return path.read_bytes().count(what) if path.exists() else 0
 
 
 def _now_ms() -> int:

@@ -17,9 +17,14 @@ from reattach.runtime.bench.peers.catalogue import systems as peer_systems
 from reattach.runtime.bench.systems import SYSTEMS, System
 from reattach.runtime.cli.files import check_writable
 
+CALLS = 2_000
+
 
 def command(
-    calls: Annotated[int, typer.Option(min=100, max=100_000, help="How many calls.")] = 2_000,
+    calls: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000_000, help="How many calls. Default: 2000; 20 with --own."),
+    ] = None,
     run_ms: Annotated[int, typer.Option(min=1, max=60_000, help="How long the agent takes for each, in ms.")] = 200,
     concurrency: Annotated[int, typer.Option(min=1, max=4_096, help="Requests in flight at most.")] = 256,
     rounds: Annotated[int, typer.Option(min=1, max=99, help="Rounds of each system; medians are shown.")] = 3,
@@ -36,6 +41,27 @@ def command(
     micro: Annotated[
         bool, typer.Option("--micro", help="Measure a step and what is stored instead, without any process.")
     ] = False,
+    growth: Annotated[
+        bool,
+        typer.Option(
+            "--growth", help="Measure this engine alone: what calls cost that wait, long messages, RocksDB. Minutes."
+        ),
+    ] = False,
+    waiting: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1, max=1_000_000, help="With --growth: how many calls wait; may be repeated.", metavar="CALLS"
+        ),
+    ] = None,
+    own: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure an agent of your own instead: a job's file as for `reattach run`. The calls are real ones.",
+            metavar="CONFIG",
+        ),
+    ] = None,
+    agent: Annotated[str, typer.Option(help="With --own: which of its agents.", metavar="NAME")] = "",
+    message: Annotated[str, typer.Option(help="With --own: what each call says, as JSON.", metavar="JSON")] = "",
     kill: Annotated[bool, typer.Option(help="Also kill each one in the middle, and count duplicates.")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here.", metavar="FILE")] = None,
     chart: Annotated[Path | None, typer.Option(help="Draw them here, as PNG.", metavar="FILE")] = None,
@@ -54,7 +80,12 @@ def command(
     check_writable("--chart", chart)
     if micro:
         return _micro(json_file)
+    if own is not None:
+        return _own(own, agent, message, calls, json_file)
+    calls = calls or CALLS
     console = Console(stderr=True)
+    if growth:
+        return _growth(calls, waiting, console, json_file, page)
     systems = _chosen(system, peers, lambda line: console.print(line, highlight=False, soft_wrap=True))
     with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
         results = compare(
@@ -78,6 +109,46 @@ def command(
         draw(chart, results)
     if page is not None:
         write_into(page, markdown(results, "reattach bench " + " ".join(_asked(calls, run_ms, concurrency, rounds))))
+    return 0
+
+
+def _own(config: Path, agent: str, message: str, calls: int | None, json_file: Path | None) -> int:
+    from reattach.runtime.bench.own import OWN_CALLS, measure
+
+    if not agent or not message:
+        raise ConfigError("--own: needs --agent and --message, since its calls are real ones")
+    with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
+        found = measure(config, agent, message, calls or OWN_CALLS, Path(folder) / "own")
+    values = found.as_json()
+    shown = Table("what", "", show_header=False)
+    for name, value in values.items():
+        if value is not None:
+            shown.add_row(name.replace("_", " "), f"{value}")
+    Console().print(shown)
+    if json_file is not None:
+        json_file.write_text(json.dumps([values], indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _growth(calls: int, waiting: list[int] | None, console: Console, json_file: Path | None, page: Path | None) -> int:
+    from reattach.runtime.bench import growth
+    from reattach.runtime.bench.report import write_into
+
+    with tempfile.TemporaryDirectory(prefix="reattach-bench-") as folder:
+        found = growth.cases(
+            Path(folder),
+            calls=calls,
+            waiting=waiting or growth.WAITING,
+            say=lambda line: console.print(line, highlight=False),
+        )
+    shown = Table(*growth.HEADS)
+    for case in found:
+        shown.add_row(*case.cells())
+    Console().print(shown)
+    if json_file is not None:
+        growth.write_json(json_file, found)
+    if page is not None:
+        write_into(page, growth.markdown(found), part="growth")
     return 0
 
 

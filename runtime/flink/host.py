@@ -56,8 +56,12 @@ NOTICES: Final = OutputTag("reattach-notices", Types.STRING())
 REJECTS: Final = OutputTag("reattach-rejects", Types.STRING())
 
 PUMP_KEY: Final = "reattach pump "
+# When much comes in, when little has, and when nothing has for a while: a round costs as much as some steps.
 PUMP_MS: Final = 3
+PUMP_FAST_MS: Final = 1
+PUMP_FAST_ROUNDS: Final = 3
 PUMP_SLOW_MS: Final = 20
+FEW_FACTS: Final = 4
 FACTS_PER_PUMP: Final = 1_000
 RECOVERIES_PER_PUMP: Final = 500
 # Timers beyond it (the ends of tombstones) are many and seldom replaced: not worth remembering.
@@ -266,7 +270,13 @@ class Host:
                 recovered += 1
                 self._backend.switch_to(key)
                 yield from self._apply(key, Restored())
-        self._pump_ms = PUMP_MS if facts or recovered else min(PUMP_SLOW_MS, self._pump_ms + 1)
+        if len(facts) + recovered > FEW_FACTS:
+            self._pump_ms = PUMP_MS
+        elif facts or recovered:
+            # What follows from it is often there at once.
+            self._pump_ms = PUMP_FAST_MS - PUMP_FAST_ROUNDS
+        else:
+            self._pump_ms = min(PUMP_SLOW_MS, self._pump_ms + 1)
         for line in self._alarms.raised():
             yield NOTICES, line
 
@@ -274,7 +284,7 @@ class Host:
         """Keep the pump going while anything may still come, and make `mine` the current key again."""
         if not self._pump_at and (self._executor.busy or self._recoveries):
             # The wall clock's time, even where ours goes on ahead of it: the pump must not wait for it.
-            self._pump_at = time.time_ns() // 1_000_000 + self._pump_ms
+            self._pump_at = time.time_ns() // 1_000_000 + max(PUMP_FAST_MS, self._pump_ms)
             self._backend.switch_to(self._pump_key)
             self._backend.timers.register_processing_time_timer(self._pump_at)
             if mine:

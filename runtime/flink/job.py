@@ -26,7 +26,7 @@ from pyflink.datastream.connectors.file_system import (
     StreamFormat,
 )
 
-from reattach.runtime.config import JobConfig, RunConfig
+from reattach.runtime.config import ROCKSDB, JobConfig, RunConfig
 from reattach.runtime.flink.function import ControlledFunction, ReattachFunction, order_key_of, request_key_of
 from reattach.runtime.flink.host import JOURNAL, NOTICES, PROGRESS, REJECTS
 from reattach.runtime.run.checkpoints import TEMPORARY
@@ -81,6 +81,8 @@ def flink_settings(config: RunConfig, *, resume_from: Path | None, rest_port: in
         "restart-strategy.exponential-delay.reset-backoff-threshold": "1min",
         "restart-strategy.exponential-delay.attempts-before-reset-backoff": str(RESTARTS_MAX),
     }
+    if job.state_backend == ROCKSDB:
+        settings |= {"state.backend.type": ROCKSDB, "execution.checkpointing.incremental": "true"}
     temporary = str(job.checkpoints / TEMPORARY)
     if not set(temporary) & set(_SEPARATORS):
         # What a killed JVM leaves behind is then found, and removed, at the next start.

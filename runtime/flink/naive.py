@@ -4,7 +4,8 @@ The counterpart of the demonstration, with everything else equal: the same sourc
 restarts and thread ids. It is the textbook use of PyFlink's asynchronous I/O, and it is not careless:
 the thread's id is fixed by the input, so a second POST while the first run is going on does no harm,
 and outcomes are committed exactly once. But after a crash the only move it has is to run the callable
-again, and a run that has ended meanwhile is then started a second time.
+again, and a run that has ended meanwhile is then started a second time. Its HTTP client is the engine's
+own, so that the two differ in nothing else.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from pyflink.common import Configuration, JobClient, Time, Types
 from pyflink.datastream import AsyncDataStream, AsyncFunction, RuntimeContext, StreamExecutionEnvironment
 
 from reattach.adapters.contract import AgentConfig
+from reattach.adapters.http import open_client
 from reattach.models.identity import marker_of, thread_id_of
 from reattach.models.lifecycle import Status
 from reattach.models.outcomes import Outcome
@@ -28,14 +30,14 @@ from reattach.runtime.records import outcome_json
 
 POLL_S: Final = 0.2
 CALL_LIMIT_S: Final = 300
-CAPACITY: Final = 1_000
 
 
 class Call(AsyncFunction):
     """POST, then ask until it is done."""
 
-    def __init__(self, agents: dict[str, AgentConfig]) -> None:
+    def __init__(self, agents: dict[str, AgentConfig], capacity: int) -> None:
         self._agents = agents
+        self._capacity = capacity
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._client: httpx.AsyncClient | None = None
@@ -43,7 +45,7 @@ class Call(AsyncFunction):
     async def async_invoke(self, value: bytes) -> list[str]:
         request = parse_request(value, message_bytes_max=1024 * 1024)
         if self._client is None:
-            self._client = httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=CAPACITY))
+            self._client = open_client(connections_max=self._capacity)
         thread = thread_id_of(request, 1)
         url = f"{self._agents[request.agent].url}/api/agents/{request.agent}/threads/{thread}"
         message = {"message": json.loads(request.message), "message_id": marker_of(request.invocation_id, 1)}
@@ -75,9 +77,9 @@ def submit(config: RunConfig, *, resume_from: Path | None, rest_port: int, linea
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     answers = AsyncDataStream.unordered_wait(
         request_lines(environment, config.job),
-        Call(dict(config.agents)),
+        Call(dict(config.agents), config.job.concurrency_max),
         Time.seconds(CALL_LIMIT_S),
-        CAPACITY,
+        config.job.concurrency_max,
         Types.STRING(),
     )
     commit(answers.uid("calls"), config.job.outcomes, "outcomes", ".jsonl")

@@ -24,4 +24,4 @@ def test_each_figure_is_told(
     rows = json.loads((tmp_path / "f.json").read_text())
     said = capsys.readouterr().out
     assert all(row["value"] > 0 and row["name"] in said for row in rows)
-    assert {row["unit"] for row in rows} == {"steps", "bytes", "µs"}
+    assert {row["unit"] for row in rows} == {"steps", "bytes", "µs", "per second"}

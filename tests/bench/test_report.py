@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reattach.models.errors import ConfigError
-from reattach.runtime.bench.report import BEGIN, END, Result, draw, markdown, table, write_into, write_json
+from reattach.runtime.bench.report import Result, draw, markdown, table, write_into, write_json
 from reattach.runtime.bench.trial import Killed, Row
 
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 ROW = Row(
     "reattach, polling", 2_000, 256, 200, calls_per_second=500.0, cpu_s_per_1000=1.5, pss_mb=600.0, latency_p50_ms=5,
     latency_p99_ms=20, requests_per_call=3.0, start_s=8.0,

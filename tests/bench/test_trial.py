@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reattach.runtime.bench.systems import SYSTEMS, System
+from reattach.runtime.bench import compare, growth, trial
+from reattach.runtime.bench.systems import SYSTEMS, System, polling
 from reattach.runtime.bench.trial import BenchError, Trial
 from reattach.runtime.cli.main import main
 from reattach.runtime.processes import cpu_s, members, pss_mb
 from tests.e2e.harness import until
 
 CALLS = 100
+ROW = trial.Row("reattach", 50, 256, 200, 500.0, 1.5, 600.0, 5.0, 20.0, 3.0, 8.0)
 
 
 def test_processes_of_a_session_are_found_and_weighed() -> None:
@@ -43,6 +45,50 @@ def test_the_floor_makes_three_requests_and_sends_again_after_a_crash(tmp_path: 
     assert killed.lost == 0 and killed.duplicates > 0
 
 
+@pytest.mark.flink
+def test_a_service_that_knows_a_key_again_is_asked_twice_for_each_call(tmp_path: Path) -> None:
+    row = Trial(SYSTEMS["keyed"], tmp_path / "measure", calls=CALLS, concurrency=20, run_ms=300).measure()
+    assert 2.0 <= row.requests_per_call < 3.0
+
+
+@pytest.mark.flink
+def test_calls_that_wait_are_weighed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "SETTLED_S", 0.0)
+    system = polling(poll_ms=200, poll_max_ms=200)
+    held = Trial(system, tmp_path / "held", calls=5, concurrency=20, run_ms=200, runs=growth.LONG_RUN).hold(3.0)
+    assert held.cores > 0 and held.pss_mb > 0 and held.requests_per_s > 1, "each of them is asked about"
+
+
+def test_a_case_is_told_with_what_it_has() -> None:
+    waiting = growth.Case("waiting", 200, cores=0.5, requests_per_s=2.0, pss_mb=600.0)
+    assert waiting.cells() == ("waiting", "200", "–", "–", "0.500", "0.2500", "2.0", "600")
+    assert len(waiting.cells()) == len(growth.HEADS)
+    assert growth.markdown([waiting]).splitlines()[2] == "| waiting | 200 | – | – | 0.500 | 0.2500 | 2.0 | 600 |"
+
+
+def test_the_cases_of_growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for, and in which order; the runs themselves are those of the other tests."""
+    monkeypatch.setattr(Trial, "hold", lambda _, __: trial.Held(0.1, 1.0, 500.0))
+    monkeypatch.setattr(Trial, "measure", lambda _: ROW)
+    page, file = tmp_path / "page.md", tmp_path / "f.json"
+    said: list[str] = []
+    page.write_text("<!-- growth:begin --><!-- growth:end -->")
+    found = growth.cases(tmp_path / "w", calls=50, waiting=(10, 20), say=said.append)
+    assert [(one.name, one.calls) for one in found] == [
+        ("waiting, polled each 30 s", 10), ("waiting, streams", 10), ("waiting, polled each 30 s", 20),
+        ("waiting, streams", 20), ("message of 200 bytes", 50), ("message of 10000 bytes", 50),
+        ("message of 100000 bytes", 50), ("state in hashmap", 50), ("waiting, hashmap", 20), ("state in rocksdb", 50),
+        ("waiting, rocksdb", 20),
+    ]  # fmt: skip
+    assert len(said) == len(found)
+    assert main(["bench", "--growth", "--waiting", "10", "--json", str(file), "--page", str(page)]) == 0
+    assert json.loads(file.read_text())[0] == {
+        "name": "waiting, polled each 30 s", "calls": 10, "calls_per_second": None, "cpu_s_per_1000": None,
+        "cores": 0.1, "requests_per_s": 1.0, "pss_mb": 500.0,
+    }  # fmt: skip
+    assert "| state in rocksdb |" in page.read_text()
+
+
 def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path) -> None:
     broken = System("broken", lambda work: [sys.executable, "-c", "raise OSError('no disk')"])
     with pytest.raises(BenchError, match="broken: ended before its first request: OSError: no disk"):
@@ -51,11 +97,13 @@ def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path) -> 
 
 def test_a_system_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--system", "airflow"]) == 2
-    assert "known: polling, streaming, floor, naive" in capsys.readouterr().err
+    assert "known: polling, keyed, streaming, floor, same-client, naive" in capsys.readouterr().err
 
 
 @pytest.mark.flink
-def test_the_command_measures_and_kills(tmp_path: Path) -> None:
+def test_the_command_measures_and_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "LAG_CALLS", 10)
+    monkeypatch.setattr(compare, "LAG_RUNS", "100ms-300ms")
     file, chart, page = tmp_path / "f.json", tmp_path / "f.png", tmp_path / "page.md"
     page.write_text("<!-- bench:begin --><!-- bench:end -->")
     load = ["--calls", str(CALLS), "--run-ms", "100", "--rounds", "1", "--system", "polling"]

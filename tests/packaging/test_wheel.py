@@ -123,7 +123,8 @@ def test_every_module_outside_the_flink_host_imports_without_extras(fresh: Path)
     needs_extras = (
         "reattach.runtime.flink",
         "reattach.runtime.agent.server",
-        "reattach.adapters.transport",
+        "reattach.adapters.carrier",
+        "reattach.adapters.connection",
         "reattach.runtime.conformance",
         "reattach.runtime.proxy",
         "reattach.runtime.testing",
