@@ -24,6 +24,7 @@ from reattach.runtime.cli import (
     diagram,
     explain,
     explore,
+    inspect,
     mutants,
     replay,
     run,
@@ -70,6 +71,7 @@ app.command("demo")(demo.command)
 app.command("diagram")(diagram.command)
 app.command("explain")(explain.command)
 app.command("explore")(explore.command)
+app.command("inspect")(inspect.command)
 app.command("mutants")(mutants.command)
 app.command("replay")(replay.command)
 app.command("simulate")(simulate.command)

@@ -96,7 +96,7 @@ class Rest:
 
 def root_cause(trace: str) -> str:
     """Find the line of a Java stack trace that says why, without the packages of its class."""
-    causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", trace, re.MULTILINE)
+    causes = re.findall(r"^(?:Caused by: |: )?([\w.$]+(?:Exception|Error)\b.*)$", trace, re.MULTILINE)
     if not causes:
         return one_line(trace.strip().split("\n", 1)[0], 500)
     return one_line(re.sub(r"^(?:[\w$]+\.)+", "", causes[-1]), 500)

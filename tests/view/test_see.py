@@ -17,7 +17,8 @@ from tests.view import seeing
 
 PAGE = (ROOT / "docs" / "see.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"<!-- explain:begin.*?<!-- explain:end -->", re.DOTALL)
-COMMANDS = re.findall(r"^    (reattach .+)$", EXAMPLE.sub("", PAGE), re.MULTILINE)
+# What needs Flink is run by tests/e2e/test_inspect.py.
+COMMANDS = re.findall(r"^    (reattach (?!inspect).+)$", EXAMPLE.sub("", PAGE), re.MULTILINE)
 # What `control` needs to know of the job, since the example's lines are run as well.
 JOB = """
 [job]
