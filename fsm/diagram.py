@@ -7,7 +7,8 @@ from reattach.fsm.table import EVENT_NAMES, TABLE
 from reattach.models.lifecycle import Leaf, Status
 
 
-def _moves() -> Iterator[tuple[Leaf, Leaf, str]]:
+def moves() -> Iterator[tuple[Leaf, Leaf, str]]:
+    """Every line of the table that leads somewhere: from, to, on which event."""
     for leaf, rows in TABLE.items():
         for event, lines in rows.items():
             for line in lines:
@@ -18,7 +19,7 @@ def _moves() -> Iterator[tuple[Leaf, Leaf, str]]:
 def overview() -> str:
     """The five statuses and the events that lead from one to another, as Mermaid."""
     edges: dict[tuple[Status, Status], set[str]] = {}
-    for source, target, event in _moves():
+    for source, target, event in moves():
         if source.status is not target.status:
             edges.setdefault((source.status, target.status), set()).add(event)
     lines = ["stateDiagram-v2", "    direction LR", "    [*] --> NOT_STARTED"]
@@ -39,7 +40,7 @@ def mermaid() -> str:
         lines += [f"        {leaf.name} : {leaf.value.split('.', 1)[1]}" for leaf in members]
         lines.append("    }")
     edges: dict[tuple[str, str], set[str]] = {}
-    for source, target, event in _moves():
+    for source, target, event in moves():
         edges.setdefault((source.name, target.name), set()).add(event)
     for (source_name, target_name), events in edges.items():
         lines.append(f"    {source_name} --> {target_name} : {_label(events, 4)}")
@@ -77,8 +78,8 @@ def document() -> str:
     return (
         "# Lifecycle\n\n"
         "Generated from `fsm/lifecycle.py` by `reattach diagram document`; do not edit.\n\n"
-        "## Statuses\n\n```mermaid\n" + overview() + "```\n\n"
-        "## Leaves\n\n```mermaid\n" + mermaid() + "```\n\n"
+        "[![Statuses, their leaves and the events between them](lifecycle.svg)](lifecycle.svg)\n\n"
+        "`reattach diagram overview` and `reattach diagram leaves` draw the same as Mermaid.\n\n"
         "## Transitions\n\nFirst match wins. On entering a leaf its order is given "
         "(`fsm/orders.py`).\n\n" + table_markdown()
     )

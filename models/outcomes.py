@@ -8,6 +8,11 @@ from reattach.models.record import record
 
 
 class FailureCode(Enum):
+    """Why a call failed, as a closed set.
+
+    `lost`: the remote once knew the run and now denies it; `ambiguous`: nobody can tell whether it ran.
+    """
+
     REMOTE_FAILED = "remote_failed"
     REJECTED = "rejected"
     DEADLINE_EXCEEDED = "deadline_exceeded"

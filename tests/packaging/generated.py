@@ -7,6 +7,7 @@ from pathlib import Path
 from reattach.adapters import describe
 from reattach.fsm import diagram
 from reattach.runtime.flink import dashboard, metrics
+from reattach.runtime.pictures import lifecycle, windows
 from reattach.runtime.simulation import faults
 from tests.packaging.layers import ROOT
 from tests.view import seeing
@@ -18,18 +19,23 @@ DASHBOARD = ROOT / "deploy" / "grafana.json"
 METRICS = ROOT / "docs" / "metrics.md"
 SIMULATION = ROOT / "docs" / "simulation.md"
 SEE = ROOT / "docs" / "see.md"
+CONCEPTS = ROOT / "docs" / "concepts.md"
+LIFECYCLE_PICTURE = ROOT / "docs" / "lifecycle.svg"
+WINDOWS_PICTURE = ROOT / "docs" / "windows.svg"
 
 
 def expected() -> dict[Path, str]:
     """What each file should hold, given what the code draws today."""
     return {
-        README: _with_part(README, "lifecycle", f"```mermaid\n{diagram.overview()}```\n"),
         SIMULATION: _with_part(SIMULATION, "faults", faults.table()),
         LIFECYCLE: diagram.document(),
         PROTOCOLS: describe.document(),
         METRICS: metrics.document(),
         DASHBOARD: dashboard.document(),
         SEE: _with_part(SEE, "explain", seeing.example()),
+        CONCEPTS: _with_part(CONCEPTS, "windows", windows.table()),
+        LIFECYCLE_PICTURE: lifecycle.lifecycle(),
+        WINDOWS_PICTURE: windows.windows(),
     }
 
 
