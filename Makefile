@@ -1,13 +1,15 @@
 # Needs make and Python 3.11 or 3.12; everything else, a Java runtime included, goes into .venv.
 # PYTHON=... picks the interpreter, VENV=... another folder for the environment, SERVERS=... for those
 # of the servers that the tests talk to, KAFKA_JARS=... for Kafka's jars, BROWSER=... for the browser that looks
-# at pages; CHROMIUM=... names one that is there already. PEERS=... is for the systems that the benchmark compares.
+# at pages; CHROMIUM=... names one that is there already. PEERS=... is for the systems that the benchmark compares,
+# DOCS=... for what builds the site.
 
 VENV ?= .venv
 SERVERS ?= .servers
 KAFKA_JARS ?= .kafka
 BROWSER ?= .browser
 PEERS ?= .peers
+DOCS ?= .docs
 export SERVERS KAFKA_JARS BROWSER
 # The newest interpreter that runs, may make virtual environments, and that PyFlink knows. It is run
 # and not only looked up, since a version manager may put names on PATH that lead nowhere.
@@ -31,7 +33,7 @@ FROM_flink_agents = , its jars from Maven Central
 MORE_flink_agents = $(MAKE) --silent kafka && ln -sfn $(abspath $(KAFKA_JARS))/broker $(PEERS)/flink_agents/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers kafka browser test test-only conformance lint format demo bench peers bench-peers soak diagram wheel clean
+.PHONY: help install servers kafka browser test test-only conformance lint format demo bench bench-growth peers bench-peers soak diagram docs wheel clean
 
 help: ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,19 +93,22 @@ conformance: install servers ## Ask each adapter and a live server whether the a
 	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 lint: install ## Run ruff and mypy.
-	$(BIN)/ruff check --extend-exclude $(SERVERS),$(PEERS) .
-	$(BIN)/ruff format --check --extend-exclude $(SERVERS),$(PEERS) .
+	$(BIN)/ruff check --extend-exclude $(SERVERS),$(PEERS),$(DOCS) .
+	$(BIN)/ruff format --check --extend-exclude $(SERVERS),$(PEERS),$(DOCS) .
 	$(BIN)/mypy
 
 format: install ## Rewrite the code as ruff wants it.
-	$(BIN)/ruff check --fix --extend-exclude $(SERVERS),$(PEERS) .
-	$(BIN)/ruff format --extend-exclude $(SERVERS),$(PEERS) .
+	$(BIN)/ruff check --fix --extend-exclude $(SERVERS),$(PEERS),$(DOCS) .
+	$(BIN)/ruff format --extend-exclude $(SERVERS),$(PEERS),$(DOCS) .
 
 demo: install ## Kill a job in the middle and count what the server saw, with reattach and without.
 	$(BIN)/reattach demo $(ARGS)
 
 bench: install ## Measure this engine, the floor and a naive job, and write docs/performance.md: make bench ARGS='--rounds 5'.
 	$(BIN)/reattach bench --page docs/performance.md --chart docs/performance.png $(ARGS)
+
+bench-growth: install ## Measure what calls cost that wait, long messages and RocksDB, and write docs/performance.md. Minutes.
+	$(BIN)/reattach bench --growth --calls 4000 --page docs/performance.md $(ARGS)
 
 peers: $(PEER_STAMPS) ## Make the environments of the systems that the benchmark compares, as many as can be had.
 
@@ -126,9 +131,19 @@ soak: install ## Kill TaskManagers of a cluster under load: make soak SECONDS=18
 diagram: install ## Write the generated parts of the documents again.
 	$(BIN)/python -m tests.packaging.generated --write
 
+docs: $(DOCS)/.reattach-installed ## Build the site of the documentation into build/site; a link that leads nowhere fails.
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+	@echo "built build/site; to search in it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
+
+$(DOCS)/.reattach-installed: tests/packaging/site.txt | $(BIN)/python
+	@echo "making $(DOCS)"
+	@$(BIN)/python -m venv --clear --without-pip $(DOCS)
+	@$(BIN)/python -m pip --python $(DOCS)/bin/python install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 wheel: install ## Build the wheel into dist/.
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove the environment and everything that was generated.
-	rm -rf $(VENV) $(SERVERS) $(PEERS) $(KAFKA_JARS) $(BROWSER) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(SERVERS) $(PEERS) $(KAFKA_JARS) $(BROWSER) $(DOCS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find adapters fsm models reattach runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
