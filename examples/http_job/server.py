@@ -111,7 +111,7 @@ class Lost(Response):
     """No answer at all: the connection just ends."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        send.__self__.transport.abort()
+        scope["connection"].abort()
 
 
 async def events(job: Job, number: int) -> AsyncIterator[bytes]:
@@ -136,6 +136,8 @@ def application(service: Service) -> Any:
     async def noted(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             service.note(request=f"{scope['method']} {scope['path']}")
+            # Further in, `send` is wrapped by the framework.
+            scope["connection"] = send.__self__.transport
         await app(scope, receive, send)
 
     return noted

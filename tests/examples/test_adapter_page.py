@@ -1,7 +1,6 @@
 """docs/adapter.md: its adapter is registered as the page says, and carries a call through a crash."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from reattach.adapters import describe, registry
 from reattach.adapters.contract import Adapter, AgentConfig
 from reattach.models.lifecycle import Status
 from reattach.models.request import Request
-from tests.examples.host import POLICY, SETTLE_MS, Life, now_ms
+from tests.examples.host import POLICY, Life, now_ms
 from tests.packaging.layers import ROOT
 from tests.packaging.pages import blocks_of
 
@@ -43,9 +42,7 @@ def service(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         child.kill()
 
 
-def test_a_call_of_the_page_s_adapter_survives_a_crash(
-    registered: type[Adapter], service: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_a_call_of_the_page_s_adapter_survives_a_crash(registered: type[Adapter], service: tuple[str, Path]) -> None:
     """The first POST's answer is lost, then the job: nothing is known but that the service can be asked."""
     url, log = service
     agents = {"mine": AgentConfig("mine", registered.protocol, url, policy=POLICY)}
@@ -60,7 +57,6 @@ def test_a_call_of_the_page_s_adapter_survives_a_crash(
     assert outcome.status is Status.COMPLETED and outcome.result is not None
     assert json.loads(outcome.result) == {"echo": "Summarise order 17"}
     assert sum('"started"' in line for line in log.read_text().splitlines()) == 1
-    assert SETTLE_MS
 
 
 def test_it_declares_what_the_table_of_protocols_needs(registered: type[Adapter]) -> None:
@@ -72,4 +68,3 @@ def test_every_method_and_every_answer_is_told_of() -> None:
     table = re.findall(r"^\| `(\w+)` \| ", PAGE.read_text(), re.MULTILINE)
     methods = {name for name in vars(Adapter) if not name.startswith("_") and name not in ("protocol", "capabilities")}
     assert methods <= set(table)
-    assert os.path.basename(PAGE) == "adapter.md"
