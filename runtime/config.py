@@ -264,7 +264,7 @@ def _flag(where: str, value: Any) -> bool:
 
 def _word(where: str, value: Any, known: Collection[str]) -> str:
     if value not in known or not isinstance(value, str):
-        raise ConfigError(f"{where}: must be one of {', '.join(known)}")
+        raise ConfigError(f"{where} = {value!r}: must be one of {', '.join(known)}")
     return value
 
 

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from reattach.runtime.bench.systems import System, polling, streaming
 from reattach.runtime.bench.trial import Trial
+from reattach.runtime.config import HASHMAP, ROCKSDB
 
-WAITING: Final = (100, 1_000, 10_000)
+WAITING: Final = (100, 10_000)
 LONG_RUN: Final = "3600s"
-WEIGHED_S: Final = 20.0
 WAITING_POLL_MS: Final = 30_000
+# Long enough for each of them to be asked about once.
+WEIGHED_S: Final = 30.0
 MESSAGES: Final = (200, 10_000, 100_000)
-BACKENDS: Final = ("hashmap", "rocksdb")
 HEADS: Final = (
     "case",
     "calls",
@@ -62,7 +63,7 @@ def cases(folder: Path, *, calls: int, waiting: Sequence[int], say: Callable[[st
     Args:
         folder: a new one, for all files.
         calls: of the cases in which calls come to their ends.
-        waiting: how many calls wait, for each of those cases.
+        waiting: how many calls wait, for those cases alone; empty for all cases.
 
     Raises:
         BenchError: a run did not come to what was to be measured.
@@ -73,21 +74,29 @@ def cases(folder: Path, *, calls: int, waiting: Sequence[int], say: Callable[[st
         found.append(case)
         say(" · ".join(case.cells()))
 
-    for number in waiting:
-        for name, system in (("polled each 30 s", _patient()), ("streams", streaming())):
+    for number in waiting or WAITING:
+        for name, system in (("polled each 30 s", _patient()), ("streams", streaming(**_PATIENCE))):
             add(_held(folder / f"{name}-{number}", f"waiting, {name}", system, number))
+    if waiting:
+        return found
     for size in MESSAGES:
         add(_ended(folder / f"message-{size}", f"message of {size} bytes", polling(), calls, size))
-    for backend in BACKENDS:
+    for backend in (HASHMAP, ROCKSDB):
         job = {"state_backend": backend}
         add(_ended(folder / backend, f"state in {backend}", polling(job=job), calls, MESSAGES[0]))
-        add(_held(folder / f"{backend}-waiting", f"waiting, {backend}", _patient(job=job), max(waiting)))
+    rocksdb = _patient(job={"state_backend": ROCKSDB})
+    add(_held(folder / "rocksdb-waiting", "waiting, state in rocksdb", rocksdb, max(WAITING)))
     return found
 
 
+# Asks so seldom that what a call costs by merely waiting shows.
+_PATIENCE: Final = {
+    "poll_ms": WAITING_POLL_MS, "poll_max_ms": WAITING_POLL_MS, "watch_silence_ms": 2 * WAITING_POLL_MS,
+}  # fmt: skip
+
+
 def _patient(job: Mapping[str, Any] | None = None) -> System:
-    """Polls so seldom that what a call costs by merely waiting shows."""
-    return polling(job=job, poll_ms=WAITING_POLL_MS, poll_max_ms=WAITING_POLL_MS, watch_silence_ms=2 * WAITING_POLL_MS)
+    return polling(job=job, **_PATIENCE)
 
 
 def _held(folder: Path, name: str, system: System, calls: int) -> Case:

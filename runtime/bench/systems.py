@@ -110,9 +110,9 @@ def polling(job: Mapping[str, Any] | None = None, **policy: Any) -> System:
     return System("reattach, polling", lambda work: _run(work, job=job, **{**_polls(work), **policy}))
 
 
-def streaming() -> System:
+def streaming(**policy: Any) -> System:
     """This engine, following each run's stream."""
-    return System("reattach, streaming", _run)
+    return System("reattach, streaming", lambda work: _run(work, **policy))
 
 
 def _polls(work: Work) -> Mapping[str, Any]:

@@ -23,9 +23,9 @@ from reattach.runtime.processes import cpu_s, in_session, pss_mb
 LOOK_S: Final = 0.25
 # To weigh a JVM takes the kernel some milliseconds.
 LOOKS_PER_WEIGHING: Final = 8
-# What is added to a call is seen while nothing waits for anything else: some fifty ends a second.
 # The streams, the checkpoint that holds the last call, and the JVM's compiler have to come to rest.
-SETTLED_S: Final = 45.0
+SETTLED_S: Final = 30.0
+# What is added to a call is seen while nothing waits for anything else: some fifty ends a second.
 LAG_CALLS: Final = 500
 LAG_RUNS: Final = "4s-14s"
 PATIENCE_S: Final = 600.0

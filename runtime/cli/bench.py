@@ -50,7 +50,7 @@ def command(
     waiting: Annotated[
         list[int] | None,
         typer.Option(
-            min=1, max=1_000_000, help="With --growth: how many calls wait; may be repeated.", metavar="CALLS"
+            min=1, max=1_000_000, help="With --growth: only calls that wait, so many; may be repeated.", metavar="CALLS"
         ),
     ] = None,
     own: Annotated[
@@ -138,7 +138,7 @@ def _growth(calls: int, waiting: list[int] | None, console: Console, json_file: 
         found = growth.cases(
             Path(folder),
             calls=calls,
-            waiting=waiting or growth.WAITING,
+            waiting=waiting or (),
             say=lambda line: console.print(line, highlight=False),
         )
     shown = Table(*growth.HEADS)

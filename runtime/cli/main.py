@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 and 143 stoppe
 whoever read the output has gone.
 """
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -30,9 +31,15 @@ from reattach.runtime.cli import (
     run,
     simulate,
     timeline,
+    watch,
 )
 
-FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+FAILED, USAGE, INTERRUPTED, PIPE_CLOSED, TERMINATED = 1, 2, 130, 141, 143
+
+
+class Terminated(BaseException):
+    """SIGTERM came: whatever was started is to be ended on the way out."""
+
 
 app = typer.Typer(
     name="reattach",
@@ -76,6 +83,7 @@ app.command("mutants")(mutants.command)
 app.command("replay")(replay.command)
 app.command("simulate")(simulate.command)
 app.command("timeline")(timeline.command)
+app.command("watch")(watch.command)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,6 +105,8 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(arguments, str(error), USAGE if isinstance(error, ConfigError) else FAILED)
     except (KeyboardInterrupt, Abort):
         return _say("stopped", INTERRUPTED)
+    except Terminated:
+        return _say("stopped", TERMINATED)
     except SystemExit:
         # The one that typer raises itself: whoever read our output has gone. To be taken for no verdict.
         return PIPE_CLOSED
@@ -120,7 +130,7 @@ def _fail(arguments: Sequence[str], message: str, code: int) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    sys.stderr.write(f"error: {message}\n" if code != INTERRUPTED else f"{message}\n")
+    sys.stderr.write(f"{message}\n" if code in (INTERRUPTED, TERMINATED) else f"error: {message}\n")
     return code
 
 
@@ -130,6 +140,11 @@ def _hint(arguments: Sequence[str]) -> str:
     return f" (see reattach {command} --help)" if known else " (see reattach --help)"
 
 
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
 def entry() -> None:
     """Run the command line of this process."""
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(main(sys.argv[1:]))

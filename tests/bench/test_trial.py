@@ -1,6 +1,8 @@
 """The benchmark on real processes: what it counts is what was there."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -73,20 +75,22 @@ def test_the_cases_of_growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     page, file = tmp_path / "page.md", tmp_path / "f.json"
     said: list[str] = []
     page.write_text("<!-- growth:begin --><!-- growth:end -->")
-    found = growth.cases(tmp_path / "w", calls=50, waiting=(10, 20), say=said.append)
+    found = growth.cases(tmp_path / "w", calls=50, waiting=(), say=said.append)
     assert [(one.name, one.calls) for one in found] == [
-        ("waiting, polled each 30 s", 10), ("waiting, streams", 10), ("waiting, polled each 30 s", 20),
-        ("waiting, streams", 20), ("message of 200 bytes", 50), ("message of 10000 bytes", 50),
-        ("message of 100000 bytes", 50), ("state in hashmap", 50), ("waiting, hashmap", 20), ("state in rocksdb", 50),
-        ("waiting, rocksdb", 20),
+        ("waiting, polled each 30 s", 100), ("waiting, streams", 100), ("waiting, polled each 30 s", 10_000),
+        ("waiting, streams", 10_000), ("message of 200 bytes", 50), ("message of 10000 bytes", 50),
+        ("message of 100000 bytes", 50), ("state in hashmap", 50), ("state in rocksdb", 50),
+        ("waiting, state in rocksdb", 10_000),
     ]  # fmt: skip
     assert len(said) == len(found)
-    assert main(["bench", "--growth", "--waiting", "10", "--json", str(file), "--page", str(page)]) == 0
+    assert main(["bench", "--growth", "--json", str(file), "--page", str(page)]) == 0
     assert json.loads(file.read_text())[0] == {
-        "name": "waiting, polled each 30 s", "calls": 10, "calls_per_second": None, "cpu_s_per_1000": None,
+        "name": "waiting, polled each 30 s", "calls": 100, "calls_per_second": None, "cpu_s_per_1000": None,
         "cores": 0.1, "requests_per_s": 1.0, "pss_mb": 500.0,
     }  # fmt: skip
     assert "| state in rocksdb |" in page.read_text()
+    assert main(["bench", "--growth", "--waiting", "7", "--json", str(file)]) == 0
+    assert [one["calls"] for one in json.loads(file.read_text())] == [7, 7]
 
 
 def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path) -> None:
@@ -98,6 +102,25 @@ def test_a_system_that_breaks_is_told_with_its_own_last_line(tmp_path: Path) -> 
 def test_a_system_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--system", "airflow"]) == 2
     assert "known: polling, keyed, streaming, floor, same-client, naive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_is_stopped_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
+    arguments = ["bench", "--system", "floor", "--run-ms", "60000", "--calls", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "reattach", *arguments],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as bench:
+        # The system, in a session of its own, and its agent server.
+        until(lambda: len(members(bench.pid)) == 3, "what it starts")
+        started = members(bench.pid)
+        bench.send_signal(number)
+        _, said = bench.communicate(timeout=30)
+    assert bench.returncode == code and b"Traceback" not in said
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.flink
