@@ -179,12 +179,5 @@ milliseconds. Numbers arrive up to 200 ms late.
 |---|---|---|
 {rows}
 
-## What to watch
-
-* `live_submitted_parked` above 0: a person has to decide, the notices say about what.
-* `notices_late`, `failures_lost`, `failures_ambiguous` rising: the remote forgets, or takes longer than its bounds.
-* `recoveries_waiting` not falling after a restart, `facts_waiting` rising: the subtask does not keep up.
-* `live_submitted_holding` rising: checkpoints do not complete, or Flink's REST does not answer.
-* `agents_down` above 0: a remote does not answer, the notice `agent_down` says how.
-* `outcomes_completed` standing still while `in_flight` is at its limit: a remote hangs.
+What to watch, and what to do then, is in the [runbook](runbook.md#which-sign).
 """

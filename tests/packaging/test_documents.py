@@ -13,6 +13,7 @@ import pytest
 
 from reattach import __version__
 from reattach.models.lifecycle import Leaf
+from reattach.models.outcomes import NoticeKind
 from reattach.models.policy import Policy
 from reattach.runtime.config import JobConfig
 from reattach.runtime.pictures.lifecycle import edges, lifecycle
@@ -127,6 +128,15 @@ def test_the_names_of_the_api_exist() -> None:
     for name in named:
         found = pkgutil.resolve_name(name)
         assert found.__doc__, f"{name} has nothing to show"
+
+
+def test_the_runbook_knows_every_notice_and_names_no_sign_that_is_none() -> None:
+    signs = re.findall(r"^\| (.+?) \|", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    named = set(re.findall(r"`([a-z_]+)`", " ".join(signs)))
+    notices = {kind.value for kind in NoticeKind}
+    counted = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
+    assert notices <= named
+    assert named <= notices | counted | {"agent_down", "write_ahead_stalled"}
 
 
 def test_what_the_site_links_outside_of_docs_is_in_it() -> None:
