@@ -1,4 +1,4 @@
-"""Flink's REST interface, as much of it as the runner needs. Every answer may be a few seconds old."""
+"""Flink's REST interface, as much of it as the runner and who watches need. Every answer may be a few seconds old."""
 
 import json
 import re
@@ -14,6 +14,7 @@ from reattach.runtime.run.inbox import one_line
 
 TIMEOUT_S: Final = 3.0
 ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+OUTCOMES: Final = "outcomes_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,21 @@ class Health:
     failures: int = 0
 
 
-class Rest:
-    """Asks about one job on this machine."""
+# No proxy from the environment stands between a process and itself.
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def __init__(self, port: int, job_id: str) -> None:
-        self._base = f"http://127.0.0.1:{port}/jobs/{job_id}"
-        # No proxy from the environment stands between a process and itself.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        self._levels: tuple[str, list[str]] | None = None
+
+class Rest:
+    """Asks about one job.
+
+    Args:
+        port: on this machine.
+        url: of the interface, where it is elsewhere.
+    """
+
+    def __init__(self, port: int, job_id: str, url: str = "") -> None:
+        self._base = f"{url or f'http://127.0.0.1:{port}'}/jobs/{job_id}"
+        self._found: dict[str, tuple[str, list[str]]] = {}
 
     def health(self) -> Health:
         try:
@@ -62,27 +70,38 @@ class Rest:
 
     def live(self) -> dict[str, int]:
         """Calls that have not ended, by status; empty when the job does not tell."""
+        counts: dict[str, int] = {}
+        for leaf, count in self.live_by_leaf().items():
+            counts[leaf.status.name] = counts.get(leaf.status.name, 0) + count
+        return counts
+
+    def live_by_leaf(self) -> dict[Leaf, int]:
+        """Calls that have not ended; empty when the job does not tell."""
+        found = self._told(LEVEL)
+        return {leaf: found[name] for leaf in Leaf if (name := level_of(leaf)) in found}
+
+    def outcomes(self) -> dict[Leaf, int]:
+        """Calls that have ended since the host last started; empty when the job does not tell."""
+        found = self._told(OUTCOMES)
+        return {leaf: found[name] for leaf in Leaf if leaf.terminal and (name := OUTCOMES + leaf.value) in found}
+
+    def _told(self, prefix: str) -> dict[str, int]:
         try:
-            found = self._sums(LEVEL)
+            return self._sums(prefix)
         except (OSError, ValueError, KeyError):
             return {}
-        counts: dict[str, int] = {}
-        for leaf in Leaf:
-            if (name := level_of(leaf)) in found:
-                counts[leaf.status.name] = counts.get(leaf.status.name, 0) + found[name]
-        return counts
 
     def _sums(self, prefix: str) -> dict[str, int]:
         """Sum over all subtasks the metrics of a host whose names begin so."""
-        if self._levels is None:
+        if prefix not in self._found:
             for vertex in self._get("")["vertices"]:
                 path = f"/vertices/{vertex['id']}/metrics"
                 names = [metric["id"] for metric in self._get(path) if f".{GROUP}.{prefix}" in metric["id"]]
                 if names:
-                    self._levels = path, names
-        if self._levels is None:
+                    self._found[prefix] = path, names
+        if prefix not in self._found:
             return {}
-        path, names = self._levels
+        path, names = self._found[prefix]
         sums: dict[str, int] = {}
         for metric in self._get(f"{path}?get={','.join(names)}"):
             name = metric["id"].rpartition(".")[2]
@@ -90,8 +109,21 @@ class Rest:
         return sums
 
     def _get(self, path: str) -> Any:
-        with self._opener.open(self._base + path, timeout=TIMEOUT_S) as answer:
-            return json.loads(answer.read(ANSWER_BYTES_MAX))
+        return _get(self._base + path)
+
+
+def jobs_at(url: str) -> list[tuple[str, str, str]]:
+    """List the jobs that a JobManager knows: their ids, names and states.
+
+    Raises:
+        OSError, ValueError, KeyError: no such answer came.
+    """
+    return [(job["jid"], one_line(job["name"], 80), job["state"]) for job in _get(f"{url}/jobs/overview")["jobs"]]
+
+
+def _get(url: str) -> Any:
+    with _OPENER.open(url, timeout=TIMEOUT_S) as answer:
+        return json.loads(answer.read(ANSWER_BYTES_MAX))
 
 
 def root_cause(trace: str) -> str:

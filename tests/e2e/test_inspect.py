@@ -40,8 +40,8 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 def test_the_checkpoint_of_a_killed_run(tmp_path: Path) -> None:
-    """The page's command, in the folder of a job that was killed and whose runs go on."""
-    with world(tmp_path / "w", latency="300s", job={"parallelism": 2}) as made:
+    """The page's command, in the folder of a job that was killed and whose runs go on; RocksDB's, which name files."""
+    with world(tmp_path / "w", latency="300s", job={"parallelism": 2, "state_backend": "rocksdb"}) as made:
         made.ask(4)
         made.start()
         made.until(lambda: made.kinds()["stream"] >= 4, "streams of all runs")

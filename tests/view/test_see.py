@@ -17,8 +17,12 @@ from tests.view import seeing
 
 PAGE = (ROOT / "docs" / "see.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"<!-- explain:begin.*?<!-- explain:end -->", re.DOTALL)
-# What needs Flink is run by tests/e2e/test_inspect.py.
-COMMANDS = re.findall(r"^    (reattach (?!inspect).+)$", EXAMPLE.sub("", PAGE), re.MULTILINE)
+# What needs Flink is run by tests/e2e/test_inspect.py, what goes on until it is stopped by tests/cli/test_watch.py.
+COMMANDS = re.findall(
+    r"^    (reattach (?!inspect|watch (?!.*--once$|.*--once --json)|watch --rest).+)$",
+    EXAMPLE.sub("", PAGE),
+    re.MULTILINE,
+)
 # What `control` needs to know of the job, since the example's lines are run as well.
 JOB = """
 [job]
@@ -46,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_there_are_commands() -> None:
-    assert {shlex.split(command)[1] for command in COMMANDS} == {"timeline", "explain"}
+    assert {shlex.split(command)[1] for command in COMMANDS} == {"timeline", "explain", "watch"}
     assert len(COMMANDS) >= 8
 
 
