@@ -172,3 +172,9 @@ def test_shell_blocks_are_shell() -> None:
         text = re.sub(r"<[\w ]+>", "x", block.text)
         checked = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
         assert checked.returncode == 0, f"{block.name}: {checked.stderr}"
+
+
+def test_what_builds_the_site_is_pinned() -> None:
+    lines = (ROOT / "tests" / "packaging" / "site.txt").read_text().splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+    assert {"mkdocs", "mkdocs-material", "mkdocstrings-python"} <= {line.partition("==")[0] for line in lines}
