@@ -1,5 +1,6 @@
 """Flink's REST interface, as much of it as the runner and who watches need. Every answer may be a few seconds old."""
 
+import http.client
 import json
 import re
 import socket
@@ -95,18 +96,16 @@ class Rest:
         """Sum over all subtasks the metrics of a host whose names begin so."""
         if prefix not in self._found:
             for vertex in self._get("")["vertices"]:
-                path = f"/vertices/{vertex['id']}/metrics"
+                # Summed up there: names of all subtasks would be more than a request may be long.
+                path = f"/vertices/{vertex['id']}/subtasks/metrics"
                 names = [metric["id"] for metric in self._get(path) if f".{GROUP}.{prefix}" in metric["id"]]
                 if names:
                     self._found[prefix] = path, names
         if prefix not in self._found:
             return {}
         path, names = self._found[prefix]
-        sums: dict[str, int] = {}
-        for metric in self._get(f"{path}?get={','.join(names)}"):
-            name = metric["id"].rpartition(".")[2]
-            sums[name] = sums.get(name, 0) + int(float(metric["value"]))
-        return sums
+        found = self._get(f"{path}?agg=sum&get={','.join(names)}")
+        return {metric["id"].rpartition(".")[2]: int(float(metric["sum"])) for metric in found}
 
     def _get(self, path: str) -> Any:
         return _get(self._base + path)
@@ -122,8 +121,11 @@ def jobs_at(url: str) -> list[tuple[str, str, str]]:
 
 
 def _get(url: str) -> Any:
-    with _OPENER.open(url, timeout=TIMEOUT_S) as answer:
-        return json.loads(answer.read(ANSWER_BYTES_MAX))
+    try:
+        with _OPENER.open(url, timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(ANSWER_BYTES_MAX))
+    except http.client.HTTPException as error:
+        raise OSError(f"no HTTP: {type(error).__name__}") from error
 
 
 def root_cause(trace: str) -> str:

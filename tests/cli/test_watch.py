@@ -93,11 +93,11 @@ class Flink:
             return {"counts": {"completed": 2}}
         if path.endswith("/exceptions"):
             return {}
-        if path.endswith("/metrics"):
-            names = (
-                query.removeprefix("get=").split(",") if query else [f"0.calls.reattach.{one}" for one in self.values]
-            )
-            return [{"id": one, "value": str(self.values.get(one.rpartition(".")[2], 0))} for one in names]
+        if path.endswith("/subtasks/metrics"):
+            names = [f"calls.reattach.{one}" for one in self.values]
+            if query:
+                names = query.removeprefix("agg=sum&get=").split(",")
+            return [{"id": one, "sum": float(self.values.get(one.rpartition(".")[2], 0))} for one in names]
         return {"state": self.state, "vertices": [{"id": "v", "status": self.state}]}
 
 
