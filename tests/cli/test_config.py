@@ -70,7 +70,10 @@ WRONG: Mapping[str, tuple[str, str]] = {
     "wrong type": (parts(JOB + 'parallelism = "two"\n'), "job.parallelism = 'two': must be a whole number from 1 to"),
     "flag as number": (parts(JOB + "parallelism = true\n"), "job.parallelism = True: must be a whole number"),
     "out of range": (parts(JOB + "checkpoint_interval_ms = 1\n"), "job.checkpoint_interval_ms = 1: must be"),
-    "unknown word": (parts(JOB + 'state_backend = "disk"\n'), "job.state_backend = 'disk': must be one of hashmap, rocksdb"),
+    "unknown word": (
+        parts(JOB + 'state_backend = "disk"\n'),
+        "job.state_backend = 'disk': must be one of hashmap, rocksdb",
+    ),
     "list as word": (parts(JOB + "state_backend = [1]\n"), "job.state_backend = [1]: must be one of"),
     "number as flag": (parts(JOB + "idle_stop = 1\n"), "job.idle_stop = 1: must be true or false"),
     "not a table": (parts("", AGENT).replace("[job]\n", "job = 3\n"), "job = 3: must be a table, write [job]"),
