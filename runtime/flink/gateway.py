@@ -34,8 +34,8 @@ rootLogger.level = INFO
 rootLogger.appenderRef.file.ref = File
 appender.file.type = RollingFile
 appender.file.name = File
-appender.file.fileName = ${sys:log.file}
-appender.file.filePattern = ${sys:log.file}.%i
+appender.file.fileName = ${sys:reattach.log}
+appender.file.filePattern = ${sys:reattach.log}.%i
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d %-5p %c{1} - %m%n
 appender.file.policies.type = Policies
@@ -73,6 +73,8 @@ def start_jvm(logs: Path, *, name: str, held: int) -> subprocess.Popen[bytes]:
     original = pyflink_gateway_server.Popen
 
     def start(command: list[str], *, preexec_fn: Callable[[], None], **settings: Any) -> subprocess.Popen[bytes]:
+        # RocksDB would put a log of its own beside a file of that name, and fail where the path is long.
+        command = [one.replace("-Dlog.file=", "-Dreattach.log=") for one in command]
         settings.update(stdout=output, stderr=output, pass_fds=(held,), start_new_session=False)
         process = original(command, preexec_fn=_before(preexec_fn), **settings)
         # PyFlink reads it when the JVM ends before it has said its port.
