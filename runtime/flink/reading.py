@@ -22,13 +22,13 @@ from typing import Any, Final
 from reattach.models.codec import decode_thread
 from reattach.models.errors import CodecError, ConfigError
 from reattach.models.thread import ThreadState
+from reattach.runtime.config import HASHMAP, ROCKSDB
 from reattach.runtime.flink import gateway
 from reattach.runtime.run.checkpoints import METADATA, latest
 from reattach.runtime.run.inbox import one_line
 
 UID: Final = "calls"
 INCREMENTAL: Final = "Incremental"
-HASHMAP, ROCKSDB = "hashmap", "rocksdb"
 NAMES_MAX: Final = 8
 RECORDS: Final = "records"
 # What Flink says when it restores with the backend that did not write a checkpoint.
@@ -110,8 +110,6 @@ def read_stored(path: Path, *, uid: str = UID) -> Stored:
         _log_to_output(work / "log4j2.properties")
         jvm = gateway.start_jvm(work / "log", name="inspect", held=held.fileno())
         try:
-            # RocksDB would put its log beside it, named after the path of its files, which is too long for a name.
-            _java().java.lang.System.clearProperty("log.file")
             contents = _contents(folder, uid)
             _restore(folder, contents, uid, work)
         finally:
