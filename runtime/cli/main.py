@@ -45,7 +45,6 @@ app = typer.Typer(
     name="reattach",
     help="Durable remote-agent calls for Apache Flink: submit once, re-attach after a crash.",
     epilog="Start with `reattach demo`. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 stopped.",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -107,9 +106,10 @@ def main(arguments: Sequence[str]) -> int:
         return _say("stopped", INTERRUPTED)
     except Terminated:
         return _say("stopped", TERMINATED)
-    except SystemExit:
-        # The one that typer raises itself: whoever read our output has gone. To be taken for no verdict.
-        return PIPE_CLOSED
+    except SystemExit as end:
+        # Those that typer raises itself: it has told a shell how a word may go on, or whoever read our output has gone,
+        # which is to be taken for no verdict.
+        return 0 if end.code == 0 else PIPE_CLOSED
     except Exception as error:
         return _fail(arguments, f"{type(error).__name__}: {_first_line(error)} (--debug shows where)", FAILED)
     return code if isinstance(code, int) else 0

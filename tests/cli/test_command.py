@@ -152,3 +152,11 @@ def test_without_a_command_there_is_help_and_no_empty_error(capsys: pytest.Captu
     captured = capsys.readouterr()
     assert "Usage: reattach" in captured.out + captured.err
     assert "error:" not in captured.err
+
+
+def test_a_shell_is_told_how_a_word_may_go_on() -> None:
+    asked = {"_REATTACH_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "reattach ex"}
+    told = reattach(**asked)
+    assert (told.returncode, told.stdout.split(), told.stderr) == (0, ["explain", "explore"], "")
+    script = reattach("--show-completion", "bash")
+    assert script.returncode == 0 and "_REATTACH_COMPLETE=complete_bash" in script.stdout
