@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-STOPS: Final = ((signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL))
+STOPS: Final = ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL))
 
 
 @contextmanager

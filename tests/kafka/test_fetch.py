@@ -17,6 +17,7 @@ from tests.packaging.test_servers import make
 
 DATA = b"a jar"
 JAR = Jar("broker", "org.example", "thing", "1.0", hashlib.sha256(DATA).hexdigest())
+FETCH = "tests/kafka/fetch.py"
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_another_jar_under_the_same_name_is_refused(tmp_path: Path, repository: 
 def test_what_is_fetched_is_not_fetched_again() -> None:
     made = make("kafka", "--dry-run")
     assert made.returncode == 0, made.stderr
-    assert "fetch.py" not in made.stdout
+    assert FETCH not in made.stdout
 
 
 def test_a_repository_out_of_reach_is_told_in_one_line(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_repository_out_of_reach_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_other_tests_need_no_kafka() -> None:
     """Who has no way to Maven runs every other folder."""
-    assert "fetch.py" not in make("test-only", "--dry-run", "--always-make").stdout
+    assert FETCH not in make("test-only", "--dry-run", "--always-make").stdout
     for path in (ROOT / "tests").rglob("*.py"):
         if path.parent.name != "kafka":
             assert not [name for _, name in imports(path) if name.startswith("tests.kafka")], path
