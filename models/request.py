@@ -84,6 +84,16 @@ def parse_request(line: bytes | str, *, message_bytes_max: int) -> Request:
     return request_from_mapping(read_object(line, message_bytes_max), message_bytes_max=message_bytes_max)
 
 
+def refuse_long(line: bytes | str, value_bytes_max: int) -> None:
+    """Refuse a line that is too long to hold anything that is allowed.
+
+    Raises:
+        InvalidRequest: says how long it is.
+    """
+    if len(line) > 4 * value_bytes_max + 64 * 1024:
+        raise InvalidRequest(f"line of {len(line)} bytes is longer than any message that is allowed")
+
+
 def read_object(line: bytes | str, value_bytes_max: int) -> dict[str, Any]:
     """Read a line that is one JSON object.
 
@@ -93,8 +103,7 @@ def read_object(line: bytes | str, value_bytes_max: int) -> dict[str, Any]:
     Raises:
         InvalidRequest: says what is wrong with it.
     """
-    if len(line) > 4 * value_bytes_max + 64 * 1024:
-        raise InvalidRequest(f"line of {len(line)} bytes is longer than any message that is allowed")
+    refuse_long(line, value_bytes_max)
     try:
         text = line if isinstance(line, str) else line.decode(json.detect_encoding(line), "surrogatepass")
         value = _DECODER.decode(text)

@@ -24,9 +24,7 @@ UNREADABLE = key_of("", "")
 
 def request_key_of(value: object) -> str:
     """The key of a request or of a line of input, for `key_by(request_key_of, Types.STRING())`."""
-    if isinstance(value, Request):
-        return key_of(*request_key(value))
-    request = parsed(value) if isinstance(value, str | bytes) else ""
+    request = parsed(value)
     return UNREADABLE if isinstance(request, str) else key_of(*request_key(request))
 
 
