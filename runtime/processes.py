@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+# To weigh a JVM takes the kernel some milliseconds.
+LOOKS_PER_WEIGHING: Final = 8
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -67,6 +69,27 @@ def pss_mb(session: int) -> float:
                 if line.startswith("Pss:"):
                     kilobytes += int(line.split()[1])
     return kilobytes / 1024
+
+
+class Scale:
+    """Weighs a session again and again: its CPU seconds so far, and its memory at its most."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._looks = 0
+        self.used_s = self.most_mb = 0.0
+
+    def look(self) -> None:
+        self.used_s = max(self.used_s, cpu_s(self._session))
+        if self._looks % LOOKS_PER_WEIGHING == 0:
+            self.most_mb = max(self.most_mb, pss_mb(self._session))
+        self._looks += 1
+
+
+def last_line(output: Path) -> str:
+    """What a program has said last."""
+    lines = output.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "no output"
 
 
 def _fields(pid: int) -> list[str]:

@@ -9,16 +9,15 @@ import statistics
 import time
 import tomllib
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from reattach.models.errors import ConfigError
 from reattach.runtime.bench.systems import assigned, reattach_run
-from reattach.runtime.bench.trial import LOOK_S, LOOKS_PER_WEIGHING, BenchError
+from reattach.runtime.bench.trial import LOOK_S, BenchError, outcomes_in
 from reattach.runtime.config import OPTIONAL, load_config
-from reattach.runtime.processes import cpu_s, in_session, pss_mb
+from reattach.runtime.processes import Scale, in_session, last_line
 
 OWN_CALLS: Final = 20
 _FOLDERS: Final = ("requests", "outcomes", "checkpoints")
@@ -76,18 +75,14 @@ def measure(config: Path, agent: str, message: str, calls: int, folder: Path) ->
         raise ConfigError(f"--message: not JSON ({error}); a text is written '\"hello\"'") from None
     copy = _copy(config, folder)
     _ask(folder / "requests", agent, value, calls)
-    used_s = most_mb = 0.0
     with in_session(reattach_run(copy), folder / "own.out") as process:
-        looks = 0
+        scale = Scale(process.pid)
         while process.poll() is None:
-            used_s = max(used_s, cpu_s(process.pid))
-            if looks % LOOKS_PER_WEIGHING == 0:
-                most_mb = max(most_mb, pss_mb(process.pid))
-            looks += 1
+            scale.look()
             time.sleep(LOOK_S)
     if process.returncode != 0:
-        raise BenchError(f"the job did not come to its end: {_last_line(folder / 'own.out')}")
-    return _told(agent, folder / "outcomes", calls, known.job.concurrency_max, used_s, most_mb)
+        raise BenchError(f"the job did not come to its end: {last_line(folder / 'own.out')}")
+    return _told(agent, folder / "outcomes", calls, known.job.concurrency_max, scale)
 
 
 def _copy(config: Path, folder: Path) -> Path:
@@ -114,24 +109,18 @@ def _ask(requests: Path, agent: str, message: Any, calls: int) -> None:
     (requests / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _told(agent: str, outcomes: Path, calls: int, concurrency: int, used_s: float, most_mb: float) -> Own:
-    files = [file for file in outcomes.glob("*.jsonl") if not file.name.startswith(".")]
-    rows: list[Mapping[str, Any]] = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+def _told(agent: str, outcomes: Path, calls: int, concurrency: int, scale: Scale) -> Own:
+    rows = outcomes_in(outcomes)
     took = sorted(sum(row["spent_ms"].values()) for row in rows)
     began_ms = min(row["finished_at_ms"] - sum(row["spent_ms"].values()) for row in rows)
     span_ms = max(row["finished_at_ms"] for row in rows) - began_ms
     return Own(
         f"reattach, {agent}", calls, concurrency,
         calls_per_second=calls * 1000 / max(1, span_ms),
-        cpu_s_per_1000=used_s * 1000 / calls,
-        pss_mb=most_mb,
+        cpu_s_per_1000=scale.used_s * 1000 / calls,
+        pss_mb=scale.most_mb,
         call_p50_ms=statistics.median(took),
         call_p99_ms=took[int(len(took) * 0.99)],
         requests_per_call=sum(row["attempts"] + row["probes"] for row in rows) / calls,
         failed=sum(row["status"] == "FAILED" for row in rows),
     )  # fmt: skip
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no output"

@@ -12,17 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reattach.models.errors import ReattachError
 from reattach.runtime.agent.log import LogSummary, read_log
 from reattach.runtime.agent.process import serving
 from reattach.runtime.bench.systems import System, Work
-from reattach.runtime.processes import cpu_s, in_session, pss_mb
+from reattach.runtime.processes import Scale, cpu_s, in_session, last_line, pss_mb
 
 LOOK_S: Final = 0.25
-# To weigh a JVM takes the kernel some milliseconds.
-LOOKS_PER_WEIGHING: Final = 8
 # The streams, the checkpoint that holds the last call, and the JVM's compiler have to come to rest.
 SETTLED_S: Final = 30.0
 # What is added to a call is seen while nothing waits for anything else: some fifty ends a second.
@@ -125,12 +123,9 @@ class Trial:
             begun_ms = _now_ms()
             with self._running(work) as process:
                 first_ms = self._until(process, self._first_request, "its first request")
-                before_s = used_s = cpu_s(process.pid)
-                most_mb = 0.0
-                for look in self._to_its_end(process):
-                    used_s = max(used_s, cpu_s(process.pid))
-                    if look % LOOKS_PER_WEIGHING == 0:
-                        most_mb = max(most_mb, pss_mb(process.pid))
+                before_s, scale = cpu_s(process.pid), Scale(process.pid)
+                for _ in self._to_its_end(process):
+                    scale.look()
         ends = self._ends()
         seen = LogSummary.of_file(self._log, self._ids)
         lags = sorted(max(0, ends[one] - call.ended_ms) for one, call in seen.by_id.items() if one in ends)
@@ -138,8 +133,8 @@ class Trial:
         return Row(
             self._system.name, calls, concurrency, run_ms,
             calls_per_second=calls * 1000 / (max(ends.values()) - first_ms),
-            cpu_s_per_1000=(used_s - before_s) * 1000 / calls,
-            pss_mb=most_mb,
+            cpu_s_per_1000=(max(before_s, scale.used_s) - before_s) * 1000 / calls,
+            pss_mb=scale.most_mb,
             latency_p50_ms=statistics.median(lags),
             latency_p99_ms=lags[int(len(lags) * 0.99)],
             requests_per_call=(seen.reads + seen.posts + seen.streams) / calls,
@@ -205,13 +200,11 @@ class Trial:
             time.sleep(LOOK_S / 5)
         return found
 
-    def _to_its_end(self, process: "subprocess.Popen[bytes]") -> Iterator[int]:
+    def _to_its_end(self, process: "subprocess.Popen[bytes]") -> Iterator[None]:
         """Give time to look at it while it works; it has to end with all outcomes."""
         until = time.monotonic() + PATIENCE_S
-        looks = 0
         while process.poll() is None:
-            yield looks
-            looks += 1
+            yield
             self._check_time(until)
             time.sleep(LOOK_S)
         if process.returncode != 0 or len(self._ends()) < len(self._ids):
@@ -227,17 +220,20 @@ class Trial:
 
     def _ends(self) -> dict[str, int]:
         """By call, when its outcome was made."""
-        files = [file for file in (self._folder / "outcomes").glob("*.jsonl") if not file.name.startswith(".")]
-        rows = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
-        return {row["invocation_id"]: row["finished_at_ms"] for row in rows}
+        return {row["invocation_id"]: row["finished_at_ms"] for row in outcomes_in(self._folder / "outcomes")}
 
     def _check_time(self, until: float) -> None:
         if time.monotonic() > until:
             raise BenchError(f"{self._system.name}: not done within {PATIENCE_S:.0f} s: {self._said()}")
 
     def _said(self) -> str:
-        lines = (self._folder / "system.out").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "no output"
+        return last_line(self._folder / "system.out")
+
+
+def outcomes_in(folder: Path) -> list[dict[str, Any]]:
+    """What has been committed there."""
+    files = [file for file in folder.glob("*.jsonl") if not file.name.startswith(".")]
+    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
 
 
 def _counted(path: Path, what: bytes) -> int:
