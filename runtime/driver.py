@@ -25,7 +25,7 @@ from reattach.models.record import record
 from reattach.models.terms import terms_text
 from reattach.models.thread import ThreadState
 
-# Some 30 MB of states, and 64 MB at the very most.
+# About 80 MB of states at the most.
 RECENT_MAX: Final = 8_192
 RECENT_BYTES_MAX: Final = 4_096
 
