@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -18,7 +17,6 @@ from reattach.runtime.config import load_config
 from tests.packaging.layers import ROOT
 from tests.packaging.pages import PLAIN, Block, blocks_of, documents
 from tests.packaging.test_servers import make
-from tests.replay.making import Host, lines_of
 from tests.view import seeing
 
 # Pages whose blocks are run, as they stand, by tests of their own.
@@ -86,13 +84,8 @@ def typed(program: str) -> list[Block]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which the commands find what they name."""
-    journal = seeing.write(tmp_path / "journal")
-    other = Host()
-    other.ask("order-18")
-    (journal / "part-1.journal").write_bytes(lines_of(replace(one, thread_id="t-4") for one in other.entries))
-    (tmp_path / "job.toml").write_text(JOB + AGENT)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return seeing.folder_of(tmp_path, JOB + AGENT)
 
 
 def test_each_block_is_run_in_one_of_these_ways() -> None:

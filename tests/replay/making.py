@@ -10,7 +10,7 @@ import pytest
 from reattach.fsm.table import TABLE
 from reattach.models.answers import Absent, Accepted, Phase, Present
 from reattach.models.codec import decode_thread, encode_entry
-from reattach.models.events import Ident, ProbeAnswered, Requested, SubmitAnswered, ThreadEvent
+from reattach.models.events import Ident, ProbeAnswered, Requested, Restored, SubmitAnswered, ThreadEvent
 from reattach.models.invocation import Invocation
 from reattach.models.journal import JournalEntry
 from reattach.models.policy import Terms
@@ -72,6 +72,21 @@ class Host:
 
     def probe(self, phase: Phase, result: bytes | None = None) -> None:
         self.on(ProbeAnswered(self.ident, Present(phase, result=result)))
+
+
+def killed(*, completed: bool = True) -> Host:
+    """Running, taken over, completed; then restored from the older checkpoint, and completed again."""
+    host = Host()
+    host.submit()
+    checkpoint = host.stored
+    host.open(checkpoint)
+    host.on(Restored())
+    host.probe(Phase.COMPLETED, b'"done"')
+    host.open(checkpoint)
+    host.on(Restored())
+    if completed:
+        host.probe(Phase.COMPLETED, b'"done"')
+    return host
 
 
 def lines_of(entries: Iterable[JournalEntry]) -> bytes:

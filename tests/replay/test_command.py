@@ -8,27 +8,16 @@ from typing import Any
 import pytest
 
 from reattach.fsm import step as stepping
-from reattach.models import events as e
-from reattach.models.answers import Phase
 from reattach.runtime.cli.main import main
-from tests.replay.making import Host, break_guard, lines_of
+from tests.replay.making import Host, break_guard, killed, lines_of
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     """A folder with one call: killed while running, completed, restored from the older checkpoint."""
-    host = Host()
-    host.submit()
-    checkpoint = host.stored
-    host.open(checkpoint)
-    host.on(e.Restored())
-    host.probe(Phase.COMPLETED, b'"done"')
-    host.open(checkpoint)
-    host.on(e.Restored())
-    host.probe(Phase.COMPLETED, b'"done"')
     folder = tmp_path / "journal"
     folder.mkdir()
-    (folder / "part-0.journal").write_bytes(lines_of(host.entries))
+    (folder / "part-0.journal").write_bytes(lines_of(killed().entries))
     return folder
 
 

@@ -5,6 +5,7 @@ and the checkpoint that was restored holds the call as it was before.
 """
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from reattach.models.answers import Accepted
@@ -17,7 +18,7 @@ from reattach.runtime.driver import Driver
 from reattach.runtime.replay.reading import read
 from reattach.runtime.view import words
 from reattach.runtime.view.account import account_of
-from tests.replay.making import lines_of
+from tests.replay.making import Host, lines_of
 from tests.view.making import BEGAN
 
 NAME, AGENT = "order-17", "writer"
@@ -30,6 +31,16 @@ TERMS = Terms(
     Policy(overlap_ms=0),
 )
 LIVES = (("6f2ac91be0d4", BEGAN), ("c01d7e55a3b8", BEGAN + 41_000))
+
+
+def folder_of(path: Path, config: str) -> Path:
+    """A folder with what the commands of the page name: a journal of this call and another one, and the job's file."""
+    journal = write(path / "journal")
+    other = Host()
+    other.ask("order-18")
+    (journal / "part-1.journal").write_bytes(lines_of(replace(one, thread_id="t-4") for one in other.entries))
+    (path / "job.toml").write_text(config)
+    return path
 
 
 def entries() -> list[JournalEntry]:

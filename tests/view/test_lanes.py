@@ -16,28 +16,13 @@ from reattach.runtime.replay.reading import Journal, read
 from reattach.runtime.view.lanes import Lane, select, timeline, timeline_of, waiting_first
 from reattach.runtime.view.terminal import bar, spans
 from tests.fsm.making import BLIND, terms
-from tests.replay.making import Host, break_guard, lines_of
+from tests.replay.making import Host, break_guard, killed, lines_of
 from tests.view.making import BEGAN, journal, lane, many
 
 
 def lane_of(folder: Path, host: Host) -> Lane:
     (found,) = timeline_of(journal(folder, host)).lanes
     return found
-
-
-def killed(*, completed: bool = True) -> Host:
-    """Running, taken over, completed; then restored from the older checkpoint, twice, and completed again."""
-    host = Host()
-    host.submit()
-    checkpoint = host.stored
-    host.open(checkpoint)
-    host.on(e.Restored())
-    host.probe(Phase.COMPLETED, b'"done"')
-    host.open(checkpoint)
-    host.on(e.Restored())
-    if completed:
-        host.probe(Phase.COMPLETED, b'"done"')
-    return host
 
 
 def test_a_call_is_laid_out_step_by_step(tmp_path: Path) -> None:

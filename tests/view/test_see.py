@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from reattach.runtime.replay.reading import read
 from reattach.runtime.view import words
 from reattach.runtime.view.account import account_of
 from tests.packaging.layers import ROOT
-from tests.replay.making import Host, lines_of
 from tests.view import seeing
 
 PAGE = (ROOT / "docs" / "see.md").read_text(encoding="utf-8")
@@ -40,13 +38,8 @@ policy.retention_ms = 604_800_000
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which the page's commands find what they name."""
-    journal = seeing.write(tmp_path / "journal")
-    other = Host()
-    other.ask("order-18")
-    (journal / "part-1.journal").write_bytes(lines_of(replace(one, thread_id="t-4") for one in other.entries))
-    (tmp_path / "job.toml").write_text(JOB)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return seeing.folder_of(tmp_path, JOB)
 
 
 def test_there_are_commands() -> None:
