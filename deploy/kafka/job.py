@@ -128,12 +128,13 @@ def build(environment: StreamExecutionEnvironment, config: RunConfig, client: di
     outputs = {
         "outcomes": (calls, job.outcomes),
         "rejects": (side[REJECTS], job.rejects),
-        "journal": (journal_lines(side[JOURNAL]), job.journal),
+        "journal": (side[JOURNAL], job.journal),
         "notices": (side[NOTICES], job.notices),
         "progress": (side[PROGRESS], job.progress),
     }
     for name, (stream, path) in outputs.items():
         if path is not None:
+            stream = journal_lines(stream) if name == "journal" else stream
             stream.sink_to(topic_sink(job, client, path.name)).uid(name).name(name)
 
 
